@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// What a set of paired timings says. Ratios are taken pair by pair and in logs;
+// the interval is a percentile bootstrap of their median with a fixed seed, so
+// the same samples always give the same answer.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSR_CORE_STATISTICS_H
+#define FSR_CORE_STATISTICS_H
+
+#include "fsr/Core/Trial.h"
+
+#include "llvm/ADT/ArrayRef.h"
+
+namespace fsr {
+
+double median(llvm::ArrayRef<double> values);
+
+struct RatioInterval {
+  double ratio = 1, low = 1, high = 1;
+};
+
+/// Median of `original[i] / candidate[i]` and its bootstrap interval with the
+/// given two-sided confidence. Both have one length, at least 1; all positive.
+RatioInterval pairedRatio(llvm::ArrayRef<double> original,
+                          llvm::ArrayRef<double> candidate,
+                          double confidence = 0.95, unsigned resamples = 2000);
+
+/// The verdict of a finished race: Accepted where the interval's lower end
+/// exceeds 1 + noise, NotFaster where its upper end is below that, else
+/// Undecided.
+Verdict judge(const RatioInterval &interval, double noiseFloor);
+
+} // namespace fsr
+
+#endif // FSR_CORE_STATISTICS_H

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The parent's side of a device: starts `fsr-worker device`, talks the protocol
+// of docs/formats/worker-protocol.md, keeps the deadlines, kills and restarts a
+// worker that faulted, and probes its health before it is used again.
+//
+// A worker that dies or overruns is a fact about the candidate only when it
+// happens twice in a row with that candidate on a worker that was healthy before;
+// the client repeats once by itself. Only a worker that cannot be started, or is
+// not healthy after two restarts, is an error.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSR_DEVICE_DEVICE_H
+#define FSR_DEVICE_DEVICE_H
+
+#include "fsr/Core/Trial.h"
+
+#include <memory>
+
+namespace fsr {
+
+/// What a device says of itself; feeds prompts, limits and plausibility.
+struct DeviceDescription {
+  std::string name;   ///< "NVIDIA H200"
+  std::string driver; ///< CUDA driver API version, "13.0".
+  std::string chip;   ///< "sm_90"
+  int64_t multiprocessors = 0;
+  int64_t coresPerMultiprocessor = 0; ///< f32 FMA lanes.
+  int64_t clockKhz = 0, memoryClockKhz = 0, memoryBusBits = 0;
+  int64_t l2Bytes = 0, memoryBytes = 0;
+  int64_t sharedBytesPerMultiprocessor = 0;
+  int64_t registersPerMultiprocessor = 0;
+  int64_t threadsPerMultiprocessor = 0;
+  LaunchLimits limits;
+
+  /// Theoretical peaks: clock × bus width × 2, clock × lanes × 2.
+  double peakBytesPerSecond() const;
+  double peakFlopsPerSecond() const;
+};
+
+struct EvaluateOptions {
+  uint64_t seed = 0; ///< The run's; mixed with the hash of the image.
+  bool measure = true;
+  int64_t maxPairs = 128;
+  double gpuSeconds = 0; ///< 0: no limit.
+};
+
+struct EvaluateRequest {
+  const KernelTask *task = nullptr;
+  std::string referenceImage; ///< Cubin or PTX of the original.
+  std::string candidateImage; ///< Cubin of the candidate.
+  ResolvedPlan plan;
+  EvaluateOptions options;
+};
+
+struct EvaluateResult {
+  Verdict verdict = Verdict::Rejected;
+  std::string message;
+  std::optional<Measurement> measurement;
+  Evidence evidence;
+};
+
+class Device {
+public:
+  virtual ~Device();
+
+  virtual llvm::Expected<DeviceDescription> describe() = 0;
+  virtual llvm::Expected<EvaluateResult>
+  evaluate(const EvaluateRequest &request) = 0;
+};
+
+/// Opens `spec`: "cuda", "cuda:N", "exec:COMMAND" (a shell-like command line,
+/// quotes respected, no shell started). Errors (before any work): an unknown
+/// kind (lists the known ones), a worker that cannot be started, no driver, no
+/// such GPU, another protocol version.
+llvm::Expected<std::unique_ptr<Device>> openDevice(llvm::StringRef spec);
+
+llvm::json::Value toJSON(const DeviceDescription &value);
+bool fromJSON(const llvm::json::Value &json, DeviceDescription &value,
+              llvm::json::Path path);
+
+} // namespace fsr
+
+#endif // FSR_DEVICE_DEVICE_H

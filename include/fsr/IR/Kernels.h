@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Kernels in a module: find them, say whether FSR would take each, cut one out
+// as a task, compute its key, and put a winner in its place.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSR_IR_KERNELS_H
+#define FSR_IR_KERNELS_H
+
+#include "fsr/Core/Trial.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace fsr {
+
+/// One kernel of a module with its launches.
+struct KernelSite {
+  mlir::gpu::GPUModuleOp gpuModule;
+  mlir::Operation *kernel = nullptr; ///< gpu.func or llvm.func.
+  std::vector<mlir::gpu::LaunchFuncOp> launches;
+  std::string name;
+  /// Why it is not taken: one sentence; empty where it is.
+  std::string whyNot;
+};
+
+/// Every kernel in the module, in order, also those that are not taken.
+/// Launches that a splice left behind (`fsr.fallback`, gpu.binary) are not here.
+std::vector<KernelSite> findKernels(mlir::ModuleOp module);
+
+/// The target of `site`: `option` where it is not empty, else the gpu.module's
+/// #nvvm.target, else empty.
+llvm::Expected<std::string> targetOf(const KernelSite &site,
+                                     llvm::StringRef option);
+
+/// The stable key of docs/formats/store.md. From the IR alone: starts no
+/// process, needs no toolkit.
+llvm::Expected<std::string> kernelKey(const KernelSite &site,
+                                      llvm::StringRef target);
+
+/// The task, key included; `reference.ptx` stays empty.
+llvm::Expected<KernelTask> cutKernel(const KernelSite &site,
+                                     llvm::StringRef target);
+
+/// Puts the record's fat binary in the kernel's place and rewrites its
+/// launches. Checks name, arity, types and limits first; an error leaves the
+/// module as it was.
+llvm::Error splice(KernelSite &site, const Record &record);
+
+/// Lowers the module of `Reference::mlir` to PTX with the stock NVVM pipeline,
+/// in this process. Call it in a child only: NVPTX may end the process.
+llvm::Expected<std::string> lowerReference(mlir::ModuleOp module,
+                                           llvm::StringRef target);
+
+} // namespace fsr
+
+#endif // FSR_IR_KERNELS_H

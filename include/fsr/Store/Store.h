@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The memory of past searches. A store is a folder, made to be checked in:
+//
+//   records/<task key>/<target>/<record id>/   winners, one folder each
+//   trials/<task key>/<trial key>.json         how every candidate fared
+//   talks/<task key>/r<round>-s<slot>/          requests and answers
+//
+// A record is staged and renamed once, so two writers are safe and a kill leaves
+// nothing half. A record of an unknown version or an unfinished one is skipped
+// and counted; one whose bytes do not match its id is an error that names it,
+// since trusting it would be a miscompile. Only finished things are written.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSR_STORE_STORE_H
+#define FSR_STORE_STORE_H
+
+#include "fsr/Core/Trial.h"
+
+#include <memory>
+#include <optional>
+
+namespace fsr {
+
+/// A record as found, and what was passed over on the way.
+struct LookUp {
+  std::optional<Record> record;
+  /// One sentence each: unfinished staging, unknown version.
+  std::vector<std::string> skipped;
+};
+
+/// What a compile needs of a store.
+class RecordStore {
+public:
+  virtual ~RecordStore();
+
+  /// The record of this task and target family with the highest lower bound of
+  /// the gain among those whose evidence is at least `level`, then the smallest
+  /// id. An error (kind Corrupt) names the record that was changed.
+  virtual llvm::Expected<LookUp> best(llvm::StringRef taskKey,
+                                      llvm::StringRef target,
+                                      EvidenceLevel level) = 0;
+};
+
+/// What a search needs beside that.
+class SearchStore : public RecordStore {
+public:
+  ~SearchStore() override;
+
+  /// Sets `record.id` and writes it. When this returns it is on disk.
+  virtual llvm::Error addRecord(Record &record) = 0;
+  virtual llvm::Error addTrial(const Trial &trial) = 0;
+  virtual llvm::Expected<std::optional<Trial>>
+  findTrial(llvm::StringRef taskKey, llvm::StringRef trialKey) = 0;
+  virtual llvm::Error addTalk(const Talk &talk) = 0;
+  virtual llvm::Expected<std::optional<Talk>>
+  findTalk(llvm::StringRef taskKey, int64_t round, int64_t slot) = 0;
+  /// Keeps the task itself beside its trials, for tools that have no module.
+  virtual llvm::Error addTask(const KernelTask &task) = 0;
+};
+
+enum class StoreMode {
+  Read,   ///< The folder must be there.
+  Search, ///< The folder is made where it is missing.
+};
+
+/// Opens the store in `folder`. Errors: it is a file, it is missing (Read), it
+/// cannot be made or written (Search).
+llvm::Expected<std::unique_ptr<SearchStore>> openStore(llvm::StringRef folder,
+                                                       StoreMode mode);
+
+} // namespace fsr
+
+#endif // FSR_STORE_STORE_H
