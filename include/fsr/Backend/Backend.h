@@ -28,8 +28,10 @@ namespace fsr {
 class BackendError : public llvm::ErrorInfo<BackendError> {
 public:
   static char ID;
-  BackendError(int code, std::string name, std::string call)
-      : code(code), name(std::move(name)), call(std::move(call)) {}
+  BackendError(int code, std::string name, std::string call,
+               std::string detail = {})
+      : code(code), name(std::move(name)), call(std::move(call)),
+        detail(std::move(detail)) {}
   void log(llvm::raw_ostream &os) const override;
   std::error_code convertToErrorCode() const override;
 
@@ -40,7 +42,9 @@ public:
 
   int code;         ///< CUresult.
   std::string name; ///< "CUDA_ERROR_ILLEGAL_ADDRESS"
-  std::string call; ///< "cuLaunchKernel softmax"
+  std::string call; ///< "cuLaunchKernel 'softmax'"
+  /// What else the driver said: the log of its PTX compiler, capped.
+  std::string detail;
 };
 
 using DevicePointer = uint64_t;
@@ -76,6 +80,7 @@ public:
 
   virtual llvm::Expected<BackendProperties> properties() = 0;
 
+  /// No bytes give a valid pointer too.
   virtual llvm::Expected<DevicePointer> allocate(size_t bytes) = 0;
   virtual llvm::Error release(DevicePointer pointer) = 0;
   virtual llvm::Error copyToDevice(DevicePointer to, const void *from,
@@ -92,6 +97,7 @@ public:
   virtual llvm::Error fill8(DevicePointer to, uint8_t value, size_t count,
                             StreamHandle stream) = 0;
   virtual llvm::Expected<uint64_t> freeMemory() = 0;
+  /// Pins host memory; kernels then reach it under the same address.
   virtual llvm::Error registerHost(void *pointer, size_t bytes) = 0;
   virtual llvm::Error unregisterHost(void *pointer) = 0;
   /// Host-visible, unified; for `host_shared` allocations.
@@ -122,7 +128,9 @@ public:
 };
 
 /// Opens GPU `ordinal` through libcuda.so.1, loaded at run time. Errors: no
-/// driver library, no GPU, no such GPU; each says what it looked for.
+/// driver library, no GPU, no such GPU; each says what it looked for. The
+/// primary context of that GPU is retained, and current on the calling thread;
+/// another thread calls `makeCurrent` first.
 llvm::Expected<std::unique_ptr<Backend>> openCudaBackend(int ordinal);
 
 /// True where libcuda.so.1 loads and reports a GPU; starts no context.

@@ -3,8 +3,8 @@
 //
 // What an LLM answers: device code and how to launch it. Sizes in the plan are
 // texts of the size-expression language; `resolvePlan` turns them into numbers
-// for one set of parameters and sizes, and is the one place that decides whether
-// a plan fits its task and the device.
+// for one set of parameters and sizes, and is the one place that decides
+// whether a plan fits its task and the device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +23,9 @@ struct PlannedLaunch {
   std::array<std::string, 3> block{"1", "1", "1"};
   std::array<std::string, 3> cluster{"1", "1", "1"};
   std::string shared = "0"; ///< Bytes of dynamic shared memory.
-  /// Names of buffers, sizes (`x.size0`), scalars and scratch, in the order of
-  /// the kernel's parameters; the one name "same" stands for the candidate ABI.
+  /// Names of buffers, sizes and strides (`x.size0`, `x.stride0`; int64_t),
+  /// scalars and scratch, in the order of the kernel's parameters; the one name
+  /// "same", alone, stands for the candidate ABI.
   std::vector<std::string> args{"same"};
 };
 
@@ -87,18 +88,25 @@ struct LaunchLimits {
   static LaunchLimits of(const Target &target);
 };
 
+/// The value of a name that plans and guards may use, as far as the task fixes
+/// it: `x.size0`, `x.stride0`, constant integer scalars (sign-extended),
+/// `grid.x`… and `block.x`… of the original.
+std::optional<int64_t> valueOf(const KernelTask &task, llvm::StringRef name);
 
 /// Evaluates `plan`. An error (kind BadInput) is the sentence that the LLM gets
 /// back: an expression that does not parse, an unknown name, a limit passed, a
-/// scratch name that hides an argument, no launch at all.
+/// scratch name that hides an argument, no launch at all. At most 64 launches
+/// and 16 scratch buffers of 64 GiB together.
 llvm::Expected<ResolvedPlan> resolvePlan(const LaunchPlan &plan,
                                          const KernelTask &task,
                                          const Parameters &parameters,
                                          const LaunchLimits &limits);
 
 /// Evaluates the guards for a static task: true where every one holds for what
-/// the IR proves. `aligned` holds where the proved alignment suffices; an
-/// unproved `disjoint` does not hold. An error is as for `resolvePlan`.
+/// the IR proves. `aligned` holds where the proved alignment suffices, with the
+/// offset counted in; an unproved `disjoint` does not hold, nor does a guard
+/// that overflows or divides by zero. An error is a guard that cannot be read:
+/// syntax, an unknown name, more than 64 guards.
 llvm::Expected<bool> guardsHold(llvm::ArrayRef<std::string> guards,
                                 const KernelTask &task,
                                 const Parameters &parameters);
@@ -111,6 +119,10 @@ std::vector<std::string> candidateAbiNames(const KernelTask &task);
 /// "const float *x,\n    float *y". Read-only buffers are const.
 std::string candidateSignature(const KernelTask &task);
 
+/// The JSON of a plan and of a candidate is what an LLM answers (`launch`,
+/// `scratch`, `requires`, `params`…); a candidate may carry `source` besides.
+/// Reading is lenient where the meaning is plain: an integer for an expression,
+/// one to three grid dimensions, one value for a parameter's list.
 llvm::json::Value toJSON(const LaunchPlan &value);
 bool fromJSON(const llvm::json::Value &json, LaunchPlan &value,
               llvm::json::Path path);

@@ -120,7 +120,7 @@ struct KernelTask {
   std::string kernelMlir; ///< The gpu.func, pretty form, for the prompt.
   std::string launchMlir; ///< The launch site and the operands' definitions.
   std::vector<std::string> facts; ///< Sentences; true of every launch.
-  bool fastMath = false; ///< The original's own flags allow it.
+  bool fastMath = false;          ///< The original's own flags allow it.
   WorkEstimate work;
   std::vector<WorkloadCase> workload; ///< At least one.
 

@@ -7,8 +7,8 @@
 //   expr    := or-free conjunction of comparisons over sums of products
 //   "ceildiv(x.size0, ROWS)"  "4 * TILE"  "x.size1 % 4 == 0 && aligned(x, 16)"
 //
-// Integers are 64-bit and signed. `/`, `%` and `ceildiv` round toward zero, floor
-// modulo sign of the dividend, and up, as C and arith.ceildivsi do. Every
+// Integers are 64-bit and signed. `/`, `%` and `ceildiv` round toward zero,
+// floor modulo sign of the dividend, and up, as C and arith.ceildivsi do. Every
 // overflow and every division by zero is an error of evaluation: it makes a
 // guard false and a plan Rejected. Names are dotted identifiers (`x.size0`,
 // `grid.x`, `TILE`). LLM text is parsed here, so depth and length are bounded.

@@ -68,7 +68,7 @@ struct Measurement {
 
 /// One check that ran, and how it ended.
 struct Check {
-  std::string name;   ///< "exact-inputs", "guard-zones"….
+  std::string name; ///< "exact-inputs", "guard-zones"….
   bool passed = false;
   std::string inputs; ///< Families and count; never a seed.
   std::string rule;   ///< The rule that decided: "bit equality".
@@ -83,7 +83,8 @@ struct Evidence {
   std::vector<Check> checks;
   std::string device, driver, toolchain;
   /// |candidate - original| allowed an element, as a share of the row's largest
-  /// magnitude in the original; what a later checker of the spliced module uses.
+  /// magnitude in the original; what a later checker of the spliced module
+  /// uses.
   double relativeBound = 0;
   bool bitExact = false; ///< Every check demanded, and got, the same bits.
 };
@@ -109,8 +110,8 @@ struct Record {
 
   std::string id; ///< SHA-256 over everything below; set by the store.
   std::string taskKey;
-  std::string target; ///< Family: "sm_90".
-  std::string chip;   ///< Built for: "sm_90a".
+  std::string target;     ///< Family: "sm_90".
+  std::string chip;       ///< Built for: "sm_90a".
   std::string kernelName; ///< As it was called where it was found.
   Candidate candidate;
   Parameters parameters;

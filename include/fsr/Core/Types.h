@@ -27,10 +27,17 @@ std::optional<ElementType> parseElementType(llvm::StringRef name);
 /// Bytes of one element in memory; an i1 takes one.
 unsigned byteSize(ElementType type);
 bool isFloat(ElementType type);
-/// Unit round-off of a float type: 2^-24 for f32.
+/// Unit round-off of a float type: 2^-24 for f32; 0 for integers.
 double unitRoundoff(ElementType type);
 /// How CUDA C++ spells the type: "float", "__half", "long long"…
 llvm::StringRef cudaName(ElementType type);
+
+/// True for letters, digits and underscores, no digit first, at most 255.
+bool isCIdentifier(llvm::StringRef text);
+/// A C identifier that device code can use as a name: no keyword of C++ or
+/// CUDA, and none that begins with two underscores. Arguments, scratch buffers
+/// and tunable parameters are called so.
+bool isUsableName(llvm::StringRef text);
 
 /// "sm_90" and "sm_90a" are one target for look-up.
 struct Target {

@@ -6,9 +6,9 @@
 // worker that faulted, and probes its health before it is used again.
 //
 // A worker that dies or overruns is a fact about the candidate only when it
-// happens twice in a row with that candidate on a worker that was healthy before;
-// the client repeats once by itself. Only a worker that cannot be started, or is
-// not healthy after two restarts, is an error.
+// happens twice in a row with that candidate on a worker that was healthy
+// before; the client repeats once by itself. Only a worker that cannot be
+// started, or is not healthy after two restarts, is an error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,10 @@
 
 #include "fsr/Core/Trial.h"
 
+#include <chrono>
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace fsr {
 
@@ -42,6 +45,11 @@ struct DeviceDescription {
 
 struct EvaluateOptions {
   uint64_t seed = 0; ///< The run's; mixed with the hash of the image.
+  /// False: the quick rung, for every candidate: exact inputs, one random
+  /// input, poison, guard zones and a few timed pairs; never ends as Accepted
+  /// (a candidate that seems faster is Undecided). True: the whole ladder, for
+  /// one that would become the best.
+  bool full = true;
   bool measure = true;
   int64_t maxPairs = 128;
   double gpuSeconds = 0; ///< 0: no limit.
@@ -71,11 +79,25 @@ public:
   evaluate(const EvaluateRequest &request) = 0;
 };
 
+/// How long a worker may stay silent where it has set no deadline itself.
+struct DeviceTimeouts {
+  std::chrono::milliseconds hello{30000}; ///< From start to its description.
+  std::chrono::milliseconds probe{30000};
+  std::chrono::milliseconds image{60000};
+  std::chrono::milliseconds firstPhase{60000}; ///< Evaluate to `started`.
+  std::chrono::milliseconds evaluate{1800000}; ///< The whole of one request.
+};
+
 /// Opens `spec`: "cuda", "cuda:N", "exec:COMMAND" (a shell-like command line,
 /// quotes respected, no shell started). Errors (before any work): an unknown
 /// kind (lists the known ones), a worker that cannot be started, no driver, no
 /// such GPU, another protocol version.
-llvm::Expected<std::unique_ptr<Device>> openDevice(llvm::StringRef spec);
+llvm::Expected<std::unique_ptr<Device>>
+openDevice(llvm::StringRef spec, const DeviceTimeouts &timeouts = {});
+
+/// Splits a command line as a shell would: white space, '…', "…" and
+/// backslash; nothing is expanded. Errors (BadInput): an open quote, no word.
+llvm::Expected<std::vector<std::string>> splitCommandLine(llvm::StringRef text);
 
 llvm::json::Value toJSON(const DeviceDescription &value);
 bool fromJSON(const llvm::json::Value &json, DeviceDescription &value,

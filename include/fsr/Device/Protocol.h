@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The messages between FSR and a device worker, as frames (fsr/Support/Frame.h).
-// docs/formats/worker-protocol.md is the reference. The parent asks:
+// The messages between FSR and a device worker, as frames
+// (fsr/Support/Frame.h). docs/formats/worker-protocol.md is the reference. The
+// parent asks:
 //
 //   {"op":"hello","protocol":1}
 //       -> {"event":"hello","protocol":1,"description":{…}}
@@ -11,15 +12,16 @@
 //   {"op":"image","hash":H} + blob        kept by hash for later requests
 //       -> {"event":"done"}
 //   {"op":"evaluate","task":{…},"reference":H,"candidate":H,"plan":{…},
-//    "seed":"hex","measure":true,"max_pairs":128}
+//    "seed":"hex","measure":true,"max_pairs":128,"gpu_seconds":0}
 //       -> any number of {"event":"started","phase":P,"deadline_ms":N}
 //       -> {"event":"result","verdict":V,"message":M,"measurement":{…}?,
 //           "evidence":{…}}
 //
 // Any request may end in {"event":"error","kind":K,"message":M} instead: the
 // tool is broken, not the candidate. A deadline counts from its `started`; each
-// `started` replaces the one before. Phases that run the original begin with
-// "original": what goes wrong there is no fault of the candidate.
+// `started` replaces the one before, and nothing of the candidate runs, or is
+// loaded, before the first. Phases that run the original begin with "original":
+// what goes wrong there is no fault of the candidate.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,6 +29,7 @@
 #define FSR_DEVICE_PROTOCOL_H
 
 #include "fsr/Device/Device.h"
+#include "fsr/Support/Error.h"
 
 namespace fsr {
 
@@ -43,6 +46,23 @@ struct WireEvaluate {
 llvm::json::Value toJSON(const WireEvaluate &value);
 bool fromJSON(const llvm::json::Value &json, WireEvaluate &value,
               llvm::json::Path path);
+/// Names of `ErrorKind` in an error event: "bad-input", "unavailable",
+/// "timed-out", "corrupt", "unsupported".
+llvm::StringRef wireName(ErrorKind kind);
+/// An unknown name is Unavailable: a newer worker may know more kinds.
+ErrorKind parseWireErrorKind(llvm::StringRef name);
+
+/// The texts of a peer end up in messages and prompts: printable, one line a
+/// line feed, at most `maxBytes` and whole in UTF-8.
+std::string scrubPeerText(llvm::StringRef text, size_t maxBytes = 4096);
+
+/// What a reader accepts of a peer.
+constexpr int64_t maxWireSamples = 100000;
+constexpr size_t maxWireChecks = 1000;
+constexpr int64_t maxWireDeadlineMs = 600000;
+
+/// The readers below refuse what does not fit together: lengths, counts,
+/// numbers that are not finite, hashes that are none.
 llvm::json::Value toJSON(const EvaluateResult &value);
 bool fromJSON(const llvm::json::Value &json, EvaluateResult &value,
               llvm::json::Path path);

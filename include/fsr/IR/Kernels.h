@@ -27,7 +27,8 @@ struct KernelSite {
 };
 
 /// Every kernel in the module, in order, also those that are not taken.
-/// Launches that a splice left behind (`fsr.fallback`, gpu.binary) are not here.
+/// Launches that a splice left behind (`fsr.fallback`, gpu.binary) are not
+/// here.
 std::vector<KernelSite> findKernels(mlir::ModuleOp module);
 
 /// The target of `site`: `option` where it is not empty, else the gpu.module's

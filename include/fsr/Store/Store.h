@@ -5,12 +5,14 @@
 //
 //   records/<task key>/<target>/<record id>/   winners, one folder each
 //   trials/<task key>/<trial key>.json         how every candidate fared
-//   talks/<task key>/r<round>-s<slot>/          requests and answers
+//   talks/<task key>/r<round>-s<slot>/         requests and answers
+//   tasks/<task key>.json                      the tasks themselves
 //
-// A record is staged and renamed once, so two writers are safe and a kill leaves
-// nothing half. A record of an unknown version or an unfinished one is skipped
-// and counted; one whose bytes do not match its id is an error that names it,
-// since trusting it would be a miscompile. Only finished things are written.
+// A record is staged and renamed once, so two writers are safe and a kill
+// leaves nothing half. A record of an unknown version or an unfinished one is
+// skipped and counted; one whose bytes do not match its id is an error that
+// names it, since trusting it would be a miscompile. Only finished things are
+// written. docs/formats/store.md is the reference.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,12 +51,21 @@ class SearchStore : public RecordStore {
 public:
   ~SearchStore() override;
 
-  /// Sets `record.id` and writes it. When this returns it is on disk.
+  /// Sets `record.id` and writes it. When this returns it is on disk; the same
+  /// holds for the others below. All but the look-ups are errors in a store
+  /// that was opened for reading.
   virtual llvm::Error addRecord(Record &record) = 0;
+  /// The first whole trial of a key stays.
   virtual llvm::Error addTrial(const Trial &trial) = 0;
+  /// Nothing for one that is damaged or of an unknown version: a trial can be
+  /// run again.
   virtual llvm::Expected<std::optional<Trial>>
   findTrial(llvm::StringRef taskKey, llvm::StringRef trialKey) = 0;
+  /// The first whole talk of a round and slot stays; a damaged one is moved
+  /// aside, to a name that is never read.
   virtual llvm::Error addTalk(const Talk &talk) = 0;
+  /// Nothing for one that is unfinished or of an unknown version. An error
+  /// (kind Corrupt) names a request or an answer that was changed.
   virtual llvm::Expected<std::optional<Talk>>
   findTalk(llvm::StringRef taskKey, int64_t round, int64_t slot) = 0;
   /// Keeps the task itself beside its trials, for tools that have no module.

@@ -18,8 +18,11 @@ public:
 
   /// Never passes.
   Deadline() = default;
+  /// From now on; a century or more is never.
   static Deadline in(std::chrono::milliseconds time) {
     Deadline deadline;
+    if (time >= std::chrono::hours(24 * 365 * 100))
+      return deadline;
     deadline.bounded = true;
     deadline.at = Clock::now() + time;
     return deadline;

@@ -30,6 +30,10 @@ llvm::Expected<std::string> readFile(llvm::StringRef path,
 /// `path`. Makes the parent folders.
 llvm::Error writeFileAtomically(llvm::StringRef path, llvm::StringRef bytes);
 
+/// The same, where `path` does not exist yet. Returns false, and leaves what is
+/// there, where it does.
+llvm::Expected<bool> writeFileOnce(llvm::StringRef path, llvm::StringRef bytes);
+
 /// A file of a folder that is written as one: name without folders, bytes.
 using NamedBytes = std::pair<std::string, std::string>;
 

@@ -10,6 +10,7 @@
 
 #include "llvm/ADT/StringRef.h"
 
+#include <cstdint>
 #include <string>
 
 namespace fsr {
@@ -29,7 +30,8 @@ private:
   std::string buffer;
 };
 
-/// `prefix` of a digest for names a person reads: its first 12 digits.
+/// The part of a digest that stands in names a person reads: its first 12
+/// digits.
 llvm::StringRef shortHash(llvm::StringRef digest);
 
 } // namespace fsr

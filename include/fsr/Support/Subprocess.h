@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Child processes with limits. Two forms: `runProcess` for a tool that is run to
-// its end, and `ChildProcess` for a child that is talked to over a socket.
+// Child processes with limits. Two forms: `runProcess` for a tool that is run
+// to its end, and `ChildProcess` for a child that is talked to over a socket.
 //
 // Started with posix_spawn, never fork: the parent may hold a GPU context or
 // threads. The child gets its own process group, so that killing it takes its
-// children along, and only the descriptors that it is given. The parent installs
-// no signal handler: sockets are written with MSG_NOSIGNAL.
+// children along, and only the descriptors that it is given. The parent
+// installs no signal handler: sockets are written with MSG_NOSIGNAL.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +36,9 @@ struct ProcessResult {
   int exitCode = 0; ///< Of a child that exited by itself.
   int signal = 0;   ///< The signal that ended it, or 0.
   bool timedOut = false;
-  std::string out, err; ///< Cut at maxOutputBytes; the rest is read and dropped.
+  std::chrono::milliseconds wall{0}; ///< The limit it ran under.
+  std::string out,
+      err; ///< Cut at maxOutputBytes; the rest is read and dropped.
 
   bool succeeded() const { return !timedOut && !signal && exitCode == 0; }
   /// "exit status 3", "killed by SIGSEGV", "stopped after 60000 ms".
@@ -45,7 +47,7 @@ struct ProcessResult {
 
 /// Runs `args[0]` (a path, or a name looked up on PATH) with `input` on its
 /// standard input. An error means that it could not be started; how it ended is
-/// in the result.
+/// in the result. What it leaves running in its process group is killed.
 llvm::Expected<ProcessResult> runProcess(llvm::ArrayRef<std::string> args,
                                          llvm::StringRef input,
                                          const ProcessLimits &limits = {});
@@ -54,7 +56,8 @@ llvm::Expected<ProcessResult> runProcess(llvm::ArrayRef<std::string> args,
 std::string findOnPath(llvm::StringRef name);
 
 /// A child whose standard input and output are both ends of one socket pair
-/// held here; its standard error goes to ours. Killed and reaped when destroyed.
+/// held here; its standard error goes to ours. Killed and reaped when
+/// destroyed.
 class ChildProcess {
 public:
   static llvm::Expected<std::unique_ptr<ChildProcess>>
@@ -67,15 +70,15 @@ public:
   int pid() const { return child; }
   /// SIGKILLs the process group and reaps. Safe to call twice.
   void kill();
-  /// How it ended, once killed or after its socket closed; waits up to 2 s,
-  /// then kills.
+  /// How it ended, as `ProcessResult::describe` says it. Asks a child that
+  /// still runs to end, by closing its input, waits up to 2 s, then kills.
   std::string reap();
 
 private:
   ChildProcess(int fd, int child) : fd(fd), child(child) {}
   int fd;
   int child;
-  std::string ended;
+  std::string ended; ///< Empty while it is not reaped.
 };
 
 } // namespace fsr

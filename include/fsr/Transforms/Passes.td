@@ -1,0 +1,132 @@
+//===----------------------------------------------------------------------===//
+// Pass declarations for the FSR transforms.
+//===----------------------------------------------------------------------===//
+
+#ifndef FSR_TRANSFORMS_PASSES_TD
+#define FSR_TRANSFORMS_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def FsrOnly : ListOption<"only", "only", "std::string",
+  "Touch only kernels with one of these names.">;
+
+def FsrTarget : Option<"target", "target", "std::string", /*default=*/"\"\"",
+  "GPU target, such as sm_90. Empty: the gpu.module's own, else the device's.">;
+
+def FsrStore : Option<"storePath", "store", "std::string", /*default=*/"\"\"",
+  "Folder of the store. Empty: $FSR_STORE.">;
+
+def FsrAccept : Option<"accept", "accept", "::fsr::AcceptLevel",
+  /*default=*/"::fsr::AcceptLevel::Measured",
+  "Evidence that a record needs: measured, modelled.",
+  [{::llvm::cl::values(
+     clEnumValN(::fsr::AcceptLevel::Measured, "measured",
+                "Timed on a device against the original."),
+     clEnumValN(::fsr::AcceptLevel::Modelled, "modelled",
+                "Picked by a stated model."))}]>;
+
+def FsrStrict : Option<"strict", "strict", "bool", /*default=*/"false",
+  "Trouble after the start is an error instead of a warning.">;
+
+def FsrQuiet : Option<"quiet", "quiet", "bool", /*default=*/"false",
+  "Do not print the summary line.">;
+
+def OptimizeGpuPass : Pass<"fsr-optimize-gpu", "::mlir::ModuleOp"> {
+  let summary = "Replace GPU kernels by faster, equal ones";
+  let description = [{
+    For each GPU kernel of the module this pass asks the store for a winner of
+    this kernel and target. On a hit the kernel is replaced. On a miss `on-miss`
+    decides; `search` asks an LLM for candidates, compiles them, validates and
+    times them on a device against the original, keeps the winner in the store
+    and puts it in the kernel's place.
+
+    The pass never fails the compile because a search failed: the original
+    kernel stays, and a warning says why. It fails on what cannot start: an
+    option it cannot parse, an unknown provider, a store that cannot be opened,
+    no device, no toolkit; and on a record whose bytes were changed.
+
+    See `docs/passes/fsr-optimize-gpu.md` for a worked example.
+  }];
+  let dependentDialects = ["::mlir::gpu::GPUDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::NVVM::NVVMDialect"];
+  let options = [
+    FsrStore, FsrTarget, FsrOnly, FsrAccept, FsrStrict, FsrQuiet,
+    Option<"onMiss", "on-miss", "::fsr::OnMiss",
+           /*default=*/"::fsr::OnMiss::Default",
+           "What to do with a kernel that has no record: search (the default "
+           "where llm is given), extract, keep (the default else), error.",
+           [{::llvm::cl::values(
+              clEnumValN(::fsr::OnMiss::Search, "search",
+                         "Search now; needs llm and a device."),
+              clEnumValN(::fsr::OnMiss::Extract, "extract",
+                         "Write the kernel's task into the store."),
+              clEnumValN(::fsr::OnMiss::Keep, "keep",
+                         "Leave the kernel alone."),
+              clEnumValN(::fsr::OnMiss::Error, "error",
+                         "Fail the compile."))}]>,
+    Option<"llm", "llm", "std::string", /*default=*/"\"\"",
+           "Where answers come from: exchange:FOLDER, replay:FOLDER.">,
+    Option<"device", "device", "std::string", /*default=*/"\"cuda\"",
+           "Where candidates are validated and timed: cuda, cuda:N, "
+           "exec:COMMAND.">,
+    Option<"width", "width", "unsigned", /*default=*/"4",
+           "Candidates a round, 1 to 64.">,
+    Option<"rounds", "rounds", "unsigned", /*default=*/"1",
+           "Rounds of the search; this version does 1.">,
+    Option<"parameterSets", "parameter-sets", "unsigned", /*default=*/"8",
+           "Combinations of tunable parameters tried a candidate, 1 to 256.">,
+    Option<"seed", "seed", "uint64_t", /*default=*/"0",
+           "Seed of the run; inputs are drawn from it and the binary's hash.">,
+    Option<"prompts", "prompts", "std::string", /*default=*/"\"\"",
+           "Folder of prompt templates. Empty: the embedded ones.">,
+    Option<"replayStrict", "replay-strict", "bool", /*default=*/"false",
+           "A recorded prompt that differs from today's is an error.">,
+    Option<"allowUnsandboxed", "allow-unsandboxed", "bool",
+           /*default=*/"false",
+           "Compile LLM text even where no sandbox can be set up.">,
+    Option<"report", "report", "std::string", /*default=*/"\"\"",
+           "File for a JSON report of the run.">,
+    Option<"progress", "progress", "bool", /*default=*/"false",
+           "Print a line for each answer and each finished trial.">,
+  ];
+}
+
+def ApplyPass : Pass<"fsr-apply", "::mlir::ModuleOp"> {
+  let summary = "Replace GPU kernels by winners from the store";
+  let description = [{
+    As `fsr-optimize-gpu` on a hit, and nothing else: no network, no device, no
+    process. Kernels without a record stay.
+  }];
+  let dependentDialects = ["::mlir::gpu::GPUDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::NVVM::NVVMDialect"];
+  let options = [FsrStore, FsrTarget, FsrOnly, FsrAccept, FsrStrict, FsrQuiet];
+}
+
+def ExtractPass : Pass<"fsr-extract", "::mlir::ModuleOp"> {
+  let summary = "Write each GPU kernel as a task; change nothing";
+  let description = [{
+    Writes one JSON file a kernel, `<name>-<first 12 digits of its key>.json`,
+    to the folder `output`. The reference PTX is in it where the kernel could
+    be lowered; where not, a warning says why.
+  }];
+  let options = [
+    FsrTarget, FsrOnly, FsrQuiet,
+    Option<"output", "output", "std::string", /*default=*/"\"\"",
+           "Folder for the task files; made where it is missing.">,
+  ];
+}
+
+def ExplainPass : Pass<"fsr-explain", "::mlir::ModuleOp"> {
+  let summary = "Say what FSR would take from a module; change nothing";
+  let description = [{
+    Prints each kernel with its interface, facts, workload and work on standard
+    error, and whether FSR would take it or the sentence why not.
+  }];
+  let options = [FsrTarget, FsrOnly];
+}
+
+#endif // FSR_TRANSFORMS_PASSES_TD

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// What all back ends share: the error class and which errors mean what.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsr/Backend/Backend.h"
+
+#include "CudaDriver.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+using namespace fsr;
+
+char BackendError::ID = 0;
+
+Backend::~Backend() = default;
+
+void BackendError::log(llvm::raw_ostream &os) const {
+  os << call << ": " << name;
+  if (!detail.empty())
+    os << ": " << detail;
+}
+
+std::error_code BackendError::convertToErrorCode() const {
+  return llvm::inconvertibleErrorCode();
+}
+
+bool BackendError::isSticky() const {
+  switch (code) {
+  case cuda::errorDeviceUnavailable:
+  case cuda::errorEccUncorrectable:
+  case cuda::errorNvlinkUncorrectable:
+  case cuda::errorContained:
+  case cuda::errorIllegalAddress:
+  case cuda::errorLaunchTimeout:
+  case cuda::errorContextIsDestroyed:
+  case cuda::errorAssert:
+  case cuda::errorHardwareStackError:
+  case cuda::errorIllegalInstruction:
+  case cuda::errorMisalignedAddress:
+  case cuda::errorInvalidAddressSpace:
+  case cuda::errorInvalidPc:
+  case cuda::errorLaunchFailed:
+  case cuda::errorTensorMemoryLeak:
+    return true;
+  default:
+    return false;
+  }
+}
+
+bool BackendError::isLaunchRefusal() const {
+  switch (code) {
+  case cuda::errorLaunchOutOfResources:
+  case cuda::errorCooperativeLaunchTooLarge:
+  case cuda::errorInvalidClusterSize:
+    return true;
+  case cuda::errorInvalidValue:
+  case cuda::errorOutOfMemory: // Local memory is reserved at the launch.
+  case cuda::errorNotSupported: {
+    llvm::StringRef where(call);
+    return where.starts_with("cuLaunchKernel") ||
+           where.starts_with("cuFuncSetAttribute");
+  }
+  default:
+    return false;
+  }
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Medians, the paired bootstrap and the verdict that follows from them. The
+// generator is written out here, since those of the standard library differ
+// between implementations in their distributions.
+//
+// The bootstrap cannot reach its confidence with very few pairs: the whole
+// range of n pairs covers the median with 1 - 2^(1-n) only. Below that many
+// pairs the interval is Student's on the logs, which is wide and honest; one
+// pair alone says nothing about its own spread, and its interval is open.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsr/Core/Statistics.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace fsr {
+
+namespace {
+
+constexpr double pi = 3.14159265358979323846;
+
+/// SplitMix64 (Steele, Lea and Flood 2014); passes the usual batteries and has
+/// no state worth seeding.
+class Generator {
+public:
+  explicit Generator(uint64_t seed) : state(seed) {}
+
+  uint64_t next() {
+    uint64_t z = (state += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+  }
+
+  /// A number below `bound`; the bias of 2^-32 a draw does not matter here.
+  size_t below(size_t bound) {
+    return static_cast<size_t>(((next() >> 32) * bound) >> 32);
+  }
+
+private:
+  uint64_t state;
+};
+
+/// Median of `values`, which it reorders.
+double medianInPlace(std::vector<double> &values) {
+  assert(!values.empty() && "median of nothing");
+  size_t middle = values.size() / 2;
+  auto at = values.begin() + middle;
+  std::nth_element(values.begin(), at, values.end());
+  if (values.size() % 2)
+    return *at;
+  double below = *std::max_element(values.begin(), at);
+  return below + (*at - below) / 2;
+}
+
+/// P(|T| <= t) of Student's distribution with `freedom` whole degrees
+/// (Abramowitz and Stegun 26.7.3 and 26.7.4).
+double studentWithin(double t, unsigned freedom) {
+  double angle = std::atan(t / std::sqrt(freedom));
+  double c = std::cos(angle), s = std::sin(angle);
+  bool odd = freedom % 2;
+  double term = odd ? c : 1, sum = 0;
+  for (unsigned k = odd ? 1 : 0; k + 1 < freedom; k += 2) {
+    sum += term;
+    term *= c * c * (k + 1) / (k + 2);
+  }
+  return odd ? 2 / pi * (angle + s * sum) : s * sum;
+}
+
+double studentQuantile(double confidence, unsigned freedom) {
+  double low = 0, high = 1;
+  while (studentWithin(high, freedom) < confidence && high < 1e9)
+    high *= 2;
+  for (int i = 0; i < 100; ++i) {
+    double middle = low + (high - low) / 2;
+    (studentWithin(middle, freedom) < confidence ? low : high) = middle;
+  }
+  return high;
+}
+
+RatioInterval studentInterval(llvm::ArrayRef<double> logs, double centre,
+                              double confidence) {
+  size_t n = logs.size();
+  if (n == 1)
+    return {std::exp(centre), 0, std::numeric_limits<double>::infinity()};
+  double mean = std::accumulate(logs.begin(), logs.end(), 0.0) / n;
+  double squares = 0;
+  for (double value : logs)
+    squares += (value - mean) * (value - mean);
+  double error = std::sqrt(squares / (n - 1) / n);
+  double half = studentQuantile(confidence, n - 1) * error;
+  return {std::exp(centre), std::exp(centre - half), std::exp(centre + half)};
+}
+
+} // namespace
+
+double median(llvm::ArrayRef<double> values) {
+  std::vector<double> copy(values.begin(), values.end());
+  return medianInPlace(copy);
+}
+
+RatioInterval pairedRatio(llvm::ArrayRef<double> original,
+                          llvm::ArrayRef<double> candidate, double confidence,
+                          unsigned resamples) {
+  assert(original.size() == candidate.size() && "pairs wanted");
+  std::vector<double> logs;
+  for (size_t i = 0, n = std::min(original.size(), candidate.size()); i < n;
+       ++i) {
+    double value = std::log(original[i] / candidate[i]);
+    if (std::isfinite(value))
+      logs.push_back(value);
+  }
+  if (logs.empty())
+    return {1, 0, std::numeric_limits<double>::infinity()};
+
+  size_t n = logs.size();
+  double centre = median(logs);
+  double least = 1 - confidence;
+  if (n < 64 && std::ldexp(1.0, 1 - static_cast<int>(n)) > least)
+    return studentInterval(logs, centre, confidence);
+
+  Generator generator(0x46535221u);
+  std::vector<double> medians(std::max(resamples, 1u)), sample(n);
+  for (double &each : medians) {
+    for (double &value : sample)
+      value = logs[generator.below(n)];
+    each = medianInPlace(sample);
+  }
+  std::sort(medians.begin(), medians.end());
+  // Outward to whole ranks, so that rounding never narrows the interval.
+  double last = static_cast<double>(medians.size() - 1);
+  size_t low = static_cast<size_t>(std::floor(least / 2 * last));
+  size_t high = static_cast<size_t>(std::ceil((1 - least / 2) * last));
+  return {std::exp(centre), std::exp(medians[low]), std::exp(medians[high])};
+}
+
+Verdict judge(const RatioInterval &interval, double noiseFloor) {
+  double bar = 1 + noiseFloor;
+  if (interval.low > bar)
+    return Verdict::Accepted;
+  if (interval.high < bar)
+    return Verdict::NotFaster;
+  return Verdict::Undecided;
+}
+
+} // namespace fsr

@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Talks to one worker process and replaces it when it fails.
+//
+// What ended a worker decides what is made of it. A candidate that runs can
+// only kill the worker or outlast a deadline; so either of these, twice on
+// workers that had just passed a probe, is its verdict. Everything else (no
+// answer before the first phase, the original failing, frames that do not
+// parse) is the tool's fault, and an error once it happened twice.
+//
+//===----------------------------------------------------------------------===//
+
+#include "WorkerClient.h"
+
+#include "fsr/Device/Protocol.h"
+#include "fsr/Support/Error.h"
+#include "fsr/Support/Frame.h"
+#include "fsr/Support/Hash.h"
+#include "fsr/Support/Subprocess.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/JSON.h"
+
+#include <algorithm>
+#include <mutex>
+#include <poll.h>
+#include <set>
+#include <sys/socket.h>
+
+using namespace fsr;
+using std::chrono::milliseconds;
+
+namespace {
+
+constexpr unsigned attempts = 2;
+
+/// How one try of a request ended, other than by an answer.
+struct Loss {
+  enum Kind {
+    Died,    ///< The stream ended.
+    Overran, ///< A deadline passed.
+    Broke,   ///< It sent what the protocol does not allow.
+  };
+  Kind kind = Died;
+  std::string phase; ///< The last that was started; empty before the first.
+  std::string what;  ///< "killed by SIGKILL in phase 'quick'"
+
+  /// The code of the candidate may have run.
+  bool mayBeTheCandidate() const {
+    return kind != Broke && !phase.empty() &&
+           !llvm::StringRef(phase).starts_with("original");
+  }
+};
+
+/// What one try gave: exactly one of the two.
+struct Outcome {
+  std::optional<EvaluateResult> result;
+  std::optional<Loss> loss;
+};
+
+class WorkerClient final : public Device {
+public:
+  WorkerClient(std::vector<std::string> command, const DeviceTimeouts &timeouts)
+      : command(std::move(command)), timeouts(timeouts) {}
+  WorkerClient(const WorkerClient &) = delete;
+  WorkerClient &operator=(const WorkerClient &) = delete;
+
+  llvm::Error open() { return start(); }
+
+  llvm::Expected<DeviceDescription> describe() override {
+    std::lock_guard<std::mutex> lock(mutex);
+    return *description;
+  }
+  llvm::Expected<EvaluateResult>
+  evaluate(const EvaluateRequest &request) override;
+
+private:
+  /// A new process that said hello.
+  llvm::Error start();
+  /// Asks the running worker to prove its health.
+  llvm::Error probe();
+  /// A worker that can be trusted with the next request.
+  llvm::Error makeReady();
+  /// Ends the worker; the next request starts and probes another.
+  std::string retire();
+  /// True where the running worker has gone, or talks unasked.
+  bool hasStirred() const;
+
+  llvm::Error send(const Frame &frame, Deadline deadline);
+  llvm::Expected<Frame> receive(Deadline deadline);
+  /// Sends `frame` and waits for its "done".
+  llvm::Error exchange(const Frame &frame, milliseconds time);
+  llvm::Error sendImage(llvm::StringRef image, const std::string &hash);
+
+  llvm::Expected<Outcome> tryOnce(const EvaluateRequest &request,
+                                  const WireEvaluate &wire);
+  llvm::Expected<EvaluateResult> readResult(const Frame &frame,
+                                            const EvaluateOptions &options);
+  Loss lossFrom(llvm::Error error, std::string phase);
+
+  const std::vector<std::string> command;
+  const DeviceTimeouts timeouts;
+  std::mutex mutex; ///< One request at a time.
+  std::unique_ptr<ChildProcess> child;
+  std::optional<DeviceDescription> description;
+  std::set<std::string> imagesThere; ///< Known to this process of the worker.
+  bool probeFirst = false;           ///< The last worker failed.
+};
+
+} // namespace
+
+/// The worker said itself that it cannot go on; not a loss of the worker.
+class PeerError : public llvm::ErrorInfo<PeerError, FsrError> {
+public:
+  static char ID;
+  using ErrorInfo::ErrorInfo;
+};
+char PeerError::ID = 0;
+
+static std::string eventOf(const Frame &frame) {
+  std::optional<llvm::StringRef> event = frame.header.getString("event");
+  return event ? event->str() : std::string();
+}
+
+static llvm::Error corrupt(const llvm::Twine &message) {
+  return makeError(ErrorKind::Corrupt, message);
+}
+
+/// The error that an event of kind "error" carries.
+static llvm::Error peerError(const Frame &frame) {
+  llvm::StringRef kind = frame.header.getString("kind").value_or("");
+  llvm::StringRef message = frame.header.getString("message").value_or("");
+  if (message.empty())
+    message = "no reason given";
+  return llvm::make_error<PeerError>(parseWireErrorKind(kind),
+                                     "worker: " + scrubPeerText(message));
+}
+
+static llvm::Error unexpected(const Frame &frame, llvm::StringRef wanted) {
+  return corrupt("worker: got event '" + scrubPeerText(eventOf(frame), 64) +
+                 "', wanted " + wanted);
+}
+
+//===----------------------------------------------------------------------===//
+// Frames
+//===----------------------------------------------------------------------===//
+
+llvm::Error WorkerClient::send(const Frame &frame, Deadline deadline) {
+  return writeFrame(child->socket(), frame, deadline);
+}
+
+llvm::Expected<Frame> WorkerClient::receive(Deadline deadline) {
+  FrameLimits limits;
+  limits.blobBytes = 0; // A worker has nothing to send but JSON.
+  llvm::Expected<std::optional<Frame>> frame =
+      readFrame(child->socket(), deadline, limits);
+  if (!frame)
+    return frame.takeError();
+  if (!*frame)
+    return makeError(ErrorKind::Unavailable, "the worker closed its end");
+  if (eventOf(**frame) == "error")
+    return peerError(**frame);
+  return std::move(**frame);
+}
+
+llvm::Error WorkerClient::exchange(const Frame &frame, milliseconds time) {
+  Deadline deadline = Deadline::in(time);
+  if (llvm::Error error = send(frame, deadline))
+    return error;
+  llvm::Expected<Frame> answer = receive(deadline);
+  if (!answer)
+    return answer.takeError();
+  if (eventOf(*answer) != "done")
+    return unexpected(*answer, "'done'");
+  return llvm::Error::success();
+}
+
+bool WorkerClient::hasStirred() const {
+  pollfd entry{child->socket(), POLLIN, 0};
+  return poll(&entry, 1, 0) != 0;
+}
+
+//===----------------------------------------------------------------------===//
+// Processes
+//===----------------------------------------------------------------------===//
+
+std::string WorkerClient::retire() {
+  if (!child)
+    return "it had not started";
+  // A worker that closed its end is ending; another must not be waited for.
+  char byte;
+  ssize_t got = recv(child->socket(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  if (got != 0)
+    child->kill();
+  std::string how = child->reap();
+  child.reset();
+  imagesThere.clear();
+  probeFirst = true;
+  return how;
+}
+
+llvm::Error WorkerClient::start() {
+  llvm::Expected<std::unique_ptr<ChildProcess>> started =
+      ChildProcess::start(command);
+  if (!started)
+    return started.takeError();
+  child = std::move(*started);
+  imagesThere.clear();
+
+  Deadline deadline = Deadline::in(timeouts.hello);
+  auto failed = [&](llvm::Error error) {
+    std::string how = retire();
+    return addContext(std::move(error), "worker '" + llvm::join(command, " ") +
+                                            "' did not say hello (" + how +
+                                            ")");
+  };
+  Frame hello;
+  hello.header["op"] = "hello";
+  hello.header["protocol"] = workerProtocolVersion;
+  // A worker that ends at once may close before it reads, having said why.
+  llvm::Error sent = send(hello, deadline);
+  llvm::Expected<Frame> answer = receive(deadline);
+  if (!answer) {
+    if (answer.errorIsA<PeerError>() || !sent) {
+      llvm::consumeError(std::move(sent));
+      llvm::Error error = answer.takeError();
+      if (!error.isA<PeerError>())
+        return failed(std::move(error));
+      retire();
+      return error;
+    }
+    llvm::consumeError(answer.takeError());
+    return failed(std::move(sent));
+  }
+  llvm::consumeError(std::move(sent));
+  if (eventOf(*answer) != "hello")
+    return failed(unexpected(*answer, "'hello'"));
+  std::optional<int64_t> version = answer->header.getInteger("protocol");
+  if (version != workerProtocolVersion)
+    return failed(makeError(
+        ErrorKind::Unsupported,
+        "protocol version: got " +
+            (version ? std::to_string(*version) : std::string("none")) +
+            ", wanted " + llvm::Twine(workerProtocolVersion)));
+  const llvm::json::Value *json = answer->header.get("description");
+  DeviceDescription seen;
+  llvm::json::Path::Root root("description");
+  if (!json || !fromJSON(*json, seen, root))
+    return failed(json ? corrupt(llvm::toString(root.getError()))
+                       : corrupt("hello has no description"));
+  // Times of two devices must never meet in one search.
+  if (description &&
+      (description->name != seen.name || description->chip != seen.chip))
+    return failed(makeError(ErrorKind::Unavailable,
+                            "the restarted worker is on another device: got " +
+                                seen.name + " (" + seen.chip + "), wanted " +
+                                description->name + " (" + description->chip +
+                                ")"));
+  description = std::move(seen);
+  return llvm::Error::success();
+}
+
+llvm::Error WorkerClient::probe() {
+  Frame frame;
+  frame.header["op"] = "probe";
+  return exchange(frame, timeouts.probe);
+}
+
+llvm::Error WorkerClient::makeReady() {
+  if (child && hasStirred())
+    retire();
+  if (child)
+    return llvm::Error::success();
+  std::string reasons;
+  for (unsigned i = 0; i < attempts; ++i) {
+    llvm::Error error = start();
+    if (!error && probeFirst)
+      error = probe();
+    if (!error) {
+      probeFirst = false;
+      return llvm::Error::success();
+    }
+    if (child)
+      retire();
+    if (!reasons.empty())
+      reasons += "; then ";
+    reasons += llvm::toString(std::move(error));
+  }
+  return makeError(ErrorKind::Unavailable,
+                   "no healthy worker after two starts: " + reasons);
+}
+
+//===----------------------------------------------------------------------===//
+// Evaluation
+//===----------------------------------------------------------------------===//
+
+llvm::Error WorkerClient::sendImage(llvm::StringRef image,
+                                    const std::string &hash) {
+  if (imagesThere.count(hash))
+    return llvm::Error::success();
+  Frame frame;
+  frame.header["op"] = "image";
+  frame.header["hash"] = hash;
+  frame.blob = image.str();
+  if (llvm::Error error = exchange(frame, timeouts.image))
+    return error;
+  imagesThere.insert(hash);
+  return llvm::Error::success();
+}
+
+Loss WorkerClient::lossFrom(llvm::Error error, std::string phase) {
+  Loss loss;
+  ErrorKind kind = kindOf(error);
+  std::string message = llvm::toString(std::move(error));
+  // A frame that was cut off in the middle came from a worker that died.
+  char byte;
+  bool closed = recv(child->socket(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+  loss.kind = kind == ErrorKind::TimedOut             ? Loss::Overran
+              : kind == ErrorKind::Corrupt && !closed ? Loss::Broke
+                                                      : Loss::Died;
+  std::string how = retire();
+  loss.what = loss.kind == Loss::Overran ? "passed its deadline"
+              : loss.kind == Loss::Broke ? message
+                                         : "the worker died: " + how;
+  loss.what +=
+      phase.empty() ? " before any phase" : " in phase '" + phase + "'";
+  loss.phase = std::move(phase);
+  return loss;
+}
+
+llvm::Expected<EvaluateResult>
+WorkerClient::readResult(const Frame &frame, const EvaluateOptions &options) {
+  EvaluateResult result;
+  llvm::json::Path::Root root("result");
+  llvm::json::Value json(llvm::json::Object(frame.header));
+  if (!fromJSON(json, result, root))
+    return corrupt("worker: " + llvm::toString(root.getError()));
+  if (options.measure && result.verdict == Verdict::Accepted &&
+      (!result.measurement || result.measurement->originalUs.empty()))
+    return corrupt("worker: result is accepted and has no measurement");
+  return result;
+}
+
+llvm::Expected<Outcome> WorkerClient::tryOnce(const EvaluateRequest &request,
+                                              const WireEvaluate &wire) {
+  std::string phase;
+  Outcome outcome;
+  // The worker's own error goes to the caller; any other is a loss.
+  auto lost = [&](llvm::Error error) -> llvm::Expected<Outcome> {
+    if (error.isA<PeerError>())
+      return std::move(error);
+    outcome.loss = lossFrom(std::move(error), phase);
+    return std::move(outcome);
+  };
+  if (llvm::Error error = sendImage(request.referenceImage, wire.referenceHash))
+    return lost(std::move(error));
+  if (llvm::Error error = sendImage(request.candidateImage, wire.candidateHash))
+    return lost(std::move(error));
+
+  auto end = Deadline::Clock::now() + timeouts.evaluate;
+  auto within = [&](milliseconds time) {
+    auto left =
+        std::chrono::duration_cast<milliseconds>(end - Deadline::Clock::now());
+    return Deadline::in(std::clamp(left, milliseconds(0), time));
+  };
+  Frame frame;
+  frame.header = *toJSON(wire).getAsObject();
+  Deadline deadline = within(timeouts.firstPhase);
+  if (llvm::Error error = send(frame, deadline))
+    return lost(std::move(error));
+  while (true) {
+    llvm::Expected<Frame> answer = receive(deadline);
+    if (!answer)
+      return lost(answer.takeError());
+    std::string event = eventOf(*answer);
+    if (event == "started") {
+      std::optional<llvm::StringRef> name = answer->header.getString("phase");
+      std::optional<int64_t> time = answer->header.getInteger("deadline_ms");
+      if (!name || name->empty() || !time || *time < 1 ||
+          *time > maxWireDeadlineMs)
+        return lost(corrupt("worker: 'started' has no phase, or no deadline "
+                            "from 1 to " +
+                            llvm::Twine(maxWireDeadlineMs) + " ms"));
+      phase = scrubPeerText(*name, 64);
+      deadline = within(milliseconds(*time));
+      continue;
+    }
+    if (event != "result")
+      return lost(unexpected(*answer, "'started' or 'result'"));
+    llvm::Expected<EvaluateResult> result =
+        readResult(*answer, request.options);
+    if (!result)
+      return lost(result.takeError());
+    outcome.result = std::move(*result);
+    return std::move(outcome);
+  }
+}
+
+llvm::Expected<EvaluateResult>
+WorkerClient::evaluate(const EvaluateRequest &request) {
+  std::lock_guard<std::mutex> lock(mutex);
+  const uint64_t cap = FrameLimits().blobBytes;
+  for (const std::string *image :
+       {&request.referenceImage, &request.candidateImage})
+    if (image->empty() || image->size() > cap)
+      return makeError(ErrorKind::BadInput,
+                       "an image of " + llvm::Twine(image->size()) +
+                           " bytes cannot be sent to a worker; wanted 1 to " +
+                           llvm::Twine(cap));
+  WireEvaluate wire;
+  wire.task = *request.task;
+  wire.referenceHash = sha256(request.referenceImage);
+  wire.candidateHash = sha256(request.candidateImage);
+  wire.plan = request.plan;
+  wire.options = request.options;
+
+  std::vector<Loss> losses;
+  // A worker may end after its last answer, as one whose context is dead does.
+  // Then the request that meets its end is simply repeated, once.
+  bool mayBeStale = child != nullptr;
+  while (losses.size() < attempts) {
+    if (llvm::Error error = makeReady())
+      return std::move(error);
+    llvm::Expected<Outcome> outcome = tryOnce(request, wire);
+    if (!outcome)
+      return outcome.takeError();
+    if (outcome->result) {
+      // Nothing heals a context: that worker is about to end.
+      if (outcome->result->verdict == Verdict::Crashed)
+        retire();
+      return std::move(*outcome->result);
+    }
+    bool stale = mayBeStale && outcome->loss->kind == Loss::Died &&
+                 outcome->loss->phase.empty();
+    mayBeStale = false;
+    if (!stale)
+      losses.push_back(std::move(*outcome->loss));
+  }
+
+  std::string story =
+      losses[0].what + "; repeated on a healthy worker: " + losses[1].what;
+  // The last loss speaks, unless only the first can be the candidate's.
+  const Loss *blamed = losses[1].mayBeTheCandidate()   ? &losses[1]
+                       : losses[0].mayBeTheCandidate() ? &losses[0]
+                                                       : nullptr;
+  if (!blamed)
+    return makeError(losses[1].kind == Loss::Broke ? ErrorKind::Corrupt
+                                                   : ErrorKind::Unavailable,
+                     story);
+  EvaluateResult result;
+  result.verdict =
+      blamed->kind == Loss::Overran ? Verdict::TimedOut : Verdict::Crashed;
+  result.message = std::move(story);
+  result.evidence.device = description->name;
+  result.evidence.driver = description->driver;
+  return result;
+}
+
+llvm::Expected<std::unique_ptr<Device>>
+fsr::openWorkerDevice(std::vector<std::string> command,
+                      const DeviceTimeouts &timeouts) {
+  auto client = std::make_unique<WorkerClient>(std::move(command), timeouts);
+  if (llvm::Error error = client->open())
+    return std::move(error);
+  return std::move(client);
+}

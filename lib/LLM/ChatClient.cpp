@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// From the text `kind:argument` to a client. The table is the one list of
+// providers; the error for an unknown one is made from it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsr/LLM/ChatClient.h"
+
+#include "Clients.h"
+
+#include "fsr/Support/Error.h"
+
+namespace fsr {
+
+ChatClient::~ChatClient() = default;
+
+namespace {
+
+struct Provider {
+  llvm::StringLiteral kind;
+  llvm::StringLiteral argument;
+  llvm::Expected<std::unique_ptr<ChatClient>> (*make)(
+      llvm::StringRef argument, const ChatOptions &options);
+};
+
+constexpr Provider providers[] = {
+    {"exchange", "FOLDER",
+     [](llvm::StringRef folder, const ChatOptions &) {
+       return makeExchangeClient(folder);
+     }},
+    {"replay", "FOLDER",
+     [](llvm::StringRef folder, const ChatOptions &options) {
+       return makeReplayClient(folder, options);
+     }},
+};
+
+} // namespace
+
+llvm::Expected<std::unique_ptr<ChatClient>>
+makeChatClient(llvm::StringRef spec, const ChatOptions &options) {
+  auto [kind, argument] = spec.split(':');
+  for (const Provider &provider : providers) {
+    if (kind != provider.kind)
+      continue;
+    if (argument.empty())
+      return makeError(ErrorKind::BadInput, "llm '" + spec + "': expected '" +
+                                                provider.kind + ":" +
+                                                provider.argument + "'");
+    auto client = provider.make(argument, options);
+    if (!client)
+      return addContext(client.takeError(), "llm '" + spec + "'");
+    return client;
+  }
+  std::string known;
+  for (const Provider &provider : providers)
+    known += (known.empty() ? "" : ", ") + provider.kind.str() + ":" +
+             provider.argument.str();
+  return makeError(ErrorKind::BadInput, "llm '" + spec +
+                                            "': unknown provider '" + kind +
+                                            "'; known are " + known);
+}
+
+} // namespace fsr

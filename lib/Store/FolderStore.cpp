@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The store as one folder. Nothing is kept in memory between calls, so what
+// other processes write is seen at once, and a look-up costs what lies under
+// its one key.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsr/Store/Store.h"
+
+#include "History.h"
+#include "Layout.h"
+#include "RecordFolder.h"
+#include "fsr/Support/Error.h"
+#include "fsr/Support/Files.h"
+#include "fsr/Support/Json.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace fsr;
+using namespace fsr::store;
+
+RecordStore::~RecordStore() = default;
+SearchStore::~SearchStore() = default;
+
+bool fsr::store::isDigest(llvm::StringRef text) {
+  return text.size() == 64 && llvm::all_of(text, [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
+}
+
+llvm::Error fsr::store::checkDigest(llvm::StringRef what,
+                                    llvm::StringRef text) {
+  if (isDigest(text))
+    return llvm::Error::success();
+  return makeError(ErrorKind::BadInput, what + " '" + text.take_front(80) +
+                                            "': wanted 64 lower-case hex "
+                                            "digits");
+}
+
+llvm::Error fsr::store::checkNoLinks(llvm::StringRef store,
+                                     llvm::StringRef path) {
+  for (size_t end = store.size() + 1; end < path.size(); ++end) {
+    end = std::min(path.find('/', end), path.size());
+    llvm::StringRef part = path.take_front(end);
+    struct stat info;
+    if (::lstat(part.str().c_str(), &info) != 0)
+      break;
+    if (S_ISLNK(info.st_mode))
+      return makeError(ErrorKind::BadInput,
+                       "'" + part +
+                           "' is a symbolic link; nothing in a store is "
+                           "written through one");
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error fsr::store::checkSize(llvm::StringRef what, size_t bytes,
+                                  uint64_t cap) {
+  if (bytes <= cap)
+    return llvm::Error::success();
+  return makeError(ErrorKind::BadInput, what + " of " + llvm::Twine(bytes) +
+                                            " bytes: a store takes at most " +
+                                            llvm::Twine(cap));
+}
+
+llvm::Expected<llvm::json::Object>
+fsr::store::parseObject(llvm::StringRef text) {
+  llvm::Expected<llvm::json::Value> value = parseJson(text);
+  if (!value)
+    return value.takeError();
+  if (llvm::json::Object *object = value->getAsObject())
+    return std::move(*object);
+  return makeError(ErrorKind::Corrupt, "got JSON that is no object");
+}
+
+std::optional<int64_t> fsr::store::versionOf(const llvm::json::Object &object) {
+  return object.getInteger("format_version");
+}
+
+/// The family of a target, or an error. Only this becomes part of a path.
+static llvm::Expected<std::string> familyOf(llvm::StringRef target) {
+  llvm::Expected<Target> parsed = Target::parse(target);
+  if (!parsed)
+    return parsed.takeError();
+  return parsed->family();
+}
+
+/// Which of two records answers a look-up.
+static bool isBetter(const Record &a, const Record &b) {
+  auto gain = [](const Record &record) {
+    double low = record.measurement.speedupLow;
+    return std::isnan(low) ? -HUGE_VAL : low;
+  };
+  if (gain(a) != gain(b))
+    return gain(a) > gain(b);
+  return a.id < b.id;
+}
+
+namespace {
+
+class FolderStore final : public SearchStore {
+public:
+  FolderStore(std::string folder, StoreMode mode)
+      : folder(std::move(folder)), mode(mode) {}
+
+  llvm::Expected<LookUp> best(llvm::StringRef taskKey, llvm::StringRef target,
+                              EvidenceLevel level) override;
+  llvm::Error addRecord(Record &record) override;
+  llvm::Error addTrial(const Trial &trial) override;
+  llvm::Expected<std::optional<Trial>>
+  findTrial(llvm::StringRef taskKey, llvm::StringRef trialKey) override;
+  llvm::Error addTalk(const Talk &talk) override;
+  llvm::Expected<std::optional<Talk>>
+  findTalk(llvm::StringRef taskKey, int64_t round, int64_t slot) override;
+  llvm::Error addTask(const KernelTask &task) override;
+
+private:
+  template <typename Write>
+  llvm::Error writing(Write write) {
+    if (mode == StoreMode::Read)
+      return inStore(
+          makeError(ErrorKind::BadInput, "it was opened for reading only"));
+    return inStore(write());
+  }
+  llvm::Error inStore(llvm::Error error) const {
+    return addContext(std::move(error), "store '" + folder + "'");
+  }
+  template <typename T>
+  llvm::Expected<T> inStore(llvm::Expected<T> value) const {
+    if (value)
+      return value;
+    return inStore(value.takeError());
+  }
+  llvm::Expected<LookUp> lookUp(llvm::StringRef taskKey, llvm::StringRef target,
+                                EvidenceLevel level);
+  llvm::Error write(Record &record);
+  llvm::Error write(const KernelTask &task);
+
+  std::string folder;
+  StoreMode mode;
+};
+
+} // namespace
+
+/// The names in a folder, sorted; none where it is missing.
+static llvm::Expected<std::vector<std::string>>
+sortedNames(const std::string &folder) {
+  std::vector<std::string> names;
+  std::error_code code;
+  llvm::sys::fs::directory_iterator entry(folder, code), end;
+  for (; !code && entry != end; entry.increment(code))
+    names.push_back(llvm::sys::path::filename(entry->path()).str());
+  if (code && code != std::errc::no_such_file_or_directory)
+    return makeError(ErrorKind::Unavailable,
+                     "cannot list '" + folder + "': " + code.message());
+  llvm::sort(names);
+  return names;
+}
+
+llvm::Expected<LookUp> FolderStore::lookUp(llvm::StringRef taskKey,
+                                           llvm::StringRef target,
+                                           EvidenceLevel level) {
+  if (llvm::Error error = store::checkDigest("task key", taskKey))
+    return error;
+  llvm::Expected<std::string> family = familyOf(target);
+  if (!family)
+    return family.takeError();
+  std::string place = (folder + "/records/" + taskKey + "/" + *family).str();
+  llvm::Expected<std::vector<std::string>> names = sortedNames(place);
+  if (!names)
+    return names.takeError();
+  LookUp found;
+  for (const std::string &name : *names) {
+    std::string path = place + "/" + name;
+    if (isStagingName(name)) {
+      found.skipped.push_back("record '" + path +
+                              "' is unfinished: its writer was stopped");
+      continue;
+    }
+    // What lies beside records, such as a note or .gitkeep, is no record.
+    if (!llvm::sys::fs::is_directory(path))
+      continue;
+    llvm::Expected<LoadedRecord> loaded = loadRecord(path, taskKey, *family);
+    if (!loaded)
+      return loaded.takeError();
+    if (!loaded->record)
+      found.skipped.push_back(std::move(loaded->skipped));
+    else if (loaded->record->evidence.level >= level &&
+             (!found.record || isBetter(*loaded->record, *found.record)))
+      found.record = std::move(loaded->record);
+  }
+  return found;
+}
+
+llvm::Error FolderStore::write(Record &record) {
+  llvm::Expected<std::string> family = familyOf(record.target);
+  if (!family)
+    return family.takeError();
+  if (*family != record.target)
+    return makeError(ErrorKind::BadInput,
+                     "record for target '" + record.target +
+                         "': wanted the family, '" + *family + "'");
+  llvm::Expected<EncodedRecord> encoded = encodeRecord(record);
+  if (!encoded)
+    return encoded.takeError();
+  std::string path = (folder + "/records/" + record.taskKey + "/" +
+                      record.target + "/" + encoded->id);
+  if (llvm::Error error = checkNoLinks(folder, path))
+    return error;
+  llvm::Expected<bool> written = writeFolderAtomically(path, encoded->files);
+  if (!written)
+    return written.takeError();
+  record.id = encoded->id;
+  if (*written)
+    return llvm::Error::success();
+  // The same record is there. Whoever copied the store may have left files of
+  // it behind; its name says what they must be.
+  for (const NamedBytes &file : encoded->files)
+    if (llvm::Error error =
+            writeFileOnce(path + "/" + file.first, file.second).takeError())
+      return error;
+  return loadRecord(path, record.taskKey, record.target).takeError();
+}
+
+llvm::Error FolderStore::write(const KernelTask &task) {
+  llvm::json::Value json = toJSON(task);
+  if (llvm::Expected<KernelTask> back =
+          decode<KernelTask>(*json.getAsObject(), "task");
+      !back)
+    return makeError(ErrorKind::BadInput,
+                     "a task that could not be read back: " +
+                         llvm::toString(back.takeError()));
+  if (llvm::Error error = store::checkDigest("task key", task.key))
+    return error;
+  std::string path = folder + "/tasks/" + task.key + ".json";
+  std::string text = printJson(json);
+  if (llvm::Error error = checkSize("task", text.size(), maxJsonBytes))
+    return error;
+  if (llvm::Error error = checkNoLinks(folder, path))
+    return error;
+  llvm::Expected<std::string> there = readFile(path, maxJsonBytes);
+  if (there && *there == text)
+    return llvm::Error::success();
+  llvm::consumeError(there.takeError());
+  return writeFileAtomically(path, text);
+}
+
+llvm::Expected<LookUp> FolderStore::best(llvm::StringRef taskKey,
+                                         llvm::StringRef target,
+                                         EvidenceLevel level) {
+  return inStore(lookUp(taskKey, target, level));
+}
+
+llvm::Error FolderStore::addRecord(Record &record) {
+  return writing([&] { return write(record); });
+}
+
+llvm::Error FolderStore::addTask(const KernelTask &task) {
+  return writing([&] { return write(task); });
+}
+
+llvm::Error FolderStore::addTrial(const Trial &trial) {
+  return writing([&] { return store::addTrial(folder, trial); });
+}
+
+llvm::Expected<std::optional<Trial>>
+FolderStore::findTrial(llvm::StringRef taskKey, llvm::StringRef trialKey) {
+  return inStore(store::findTrial(folder, taskKey, trialKey));
+}
+
+llvm::Error FolderStore::addTalk(const Talk &talk) {
+  return writing([&] { return store::addTalk(folder, talk); });
+}
+
+llvm::Expected<std::optional<Talk>>
+FolderStore::findTalk(llvm::StringRef taskKey, int64_t round, int64_t slot) {
+  return inStore(store::findTalk(folder, taskKey, round, slot));
+}
+
+static llvm::Error checkFolder(const std::string &folder, StoreMode mode) {
+  if (folder.empty())
+    return makeError(ErrorKind::BadInput, "got no folder");
+  struct stat info;
+  if (::stat(folder.c_str(), &info) != 0) {
+    if (errno != ENOENT)
+      return makeError(ErrorKind::Unavailable, std::strerror(errno));
+    if (mode == StoreMode::Read)
+      return makeError(ErrorKind::BadInput, "there is no such folder");
+    if (llvm::Error error = makeFolders(folder))
+      return error;
+  } else if (!S_ISDIR(info.st_mode)) {
+    return makeError(ErrorKind::BadInput, "it is a file, wanted a folder");
+  }
+  if (::access(folder.c_str(), R_OK | X_OK) != 0)
+    return makeError(ErrorKind::Unavailable,
+                     llvm::Twine("cannot read it: ") + std::strerror(errno));
+  if (mode == StoreMode::Read)
+    return llvm::Error::success();
+  if (::access(folder.c_str(), W_OK) != 0)
+    return makeError(ErrorKind::Unavailable,
+                     llvm::Twine("cannot write it: ") + std::strerror(errno));
+  // A version control system that converts line ends would change the bytes
+  // that records are hashed over.
+  return writeFileOnce(folder + "/.gitattributes", "* -text\n").takeError();
+}
+
+llvm::Expected<std::unique_ptr<SearchStore>>
+fsr::openStore(llvm::StringRef folder, StoreMode mode) {
+  llvm::StringRef trimmed = folder.rtrim('/');
+  std::string name = trimmed.empty() ? folder.str() : trimmed.str();
+  if (llvm::Error error = checkFolder(name, mode))
+    return addContext(std::move(error), "store '" + name + "'");
+  return std::unique_ptr<SearchStore>(
+      std::make_unique<FolderStore>(std::move(name), mode));
+}

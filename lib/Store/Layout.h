@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Where things lie in a store, and the caps on reading them: whoever can write
+// a store can put anything there. What comes from a caller becomes part of a
+// path only through the checks here.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSR_LIB_STORE_LAYOUT_H
+#define FSR_LIB_STORE_LAYOUT_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace fsr::store {
+
+constexpr uint64_t maxJsonBytes = uint64_t(16) << 20;
+constexpr uint64_t maxTextBytes = uint64_t(16) << 20; ///< Source, talks.
+constexpr uint64_t maxFatbinBytes = uint64_t(64) << 20;
+/// Rounds and slots, as parts of a name.
+constexpr int64_t maxRound = 999999999;
+
+/// 64 lower-case hex digits.
+bool isDigest(llvm::StringRef text);
+
+/// An error that says that `what` must be a digest, where it is not.
+llvm::Error checkDigest(llvm::StringRef what, llvm::StringRef text);
+
+/// `text` where its folder and the ones below `store` are real folders or are
+/// not there: a link that a checked-out store brought along must not lead a
+/// writer elsewhere.
+llvm::Error checkNoLinks(llvm::StringRef store, llvm::StringRef path);
+
+/// Fails where the caps above would keep what is written from being read.
+llvm::Error checkSize(llvm::StringRef what, size_t bytes, uint64_t cap);
+
+/// The object in a JSON text, or an error of kind Corrupt.
+llvm::Expected<llvm::json::Object> parseObject(llvm::StringRef text);
+
+/// The field "format_version", or nothing.
+std::optional<int64_t> versionOf(const llvm::json::Object &object);
+
+/// `T` of `object` by its fromJSON; an error (kind Corrupt) says the place.
+template <typename T>
+llvm::Expected<T> decode(llvm::json::Object object, llvm::StringRef what);
+
+} // namespace fsr::store
+
+#include "fsr/Support/Error.h"
+
+template <typename T>
+llvm::Expected<T> fsr::store::decode(llvm::json::Object object,
+                                     llvm::StringRef what) {
+  llvm::json::Path::Root root(what);
+  T value;
+  if (fromJSON(llvm::json::Value(std::move(object)), value, root))
+    return value;
+  return makeError(ErrorKind::Corrupt, llvm::toString(root.getError()));
+}
+
+#endif // FSR_LIB_STORE_LAYOUT_H

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// One folder a talk: talk.json with the hashes of request.md and answer.md. An
+// answer was paid for and is replayed in place of the LLM, so one that was
+// changed is an error and is never overwritten.
+//
+//===----------------------------------------------------------------------===//
+
+#include "History.h"
+#include "Layout.h"
+#include "fsr/Support/Error.h"
+#include "fsr/Support/Files.h"
+#include "fsr/Support/Hash.h"
+#include "fsr/Support/Json.h"
+
+#include "llvm/Support/FileSystem.h"
+
+using namespace fsr;
+using namespace fsr::store;
+
+static constexpr llvm::StringLiteral jsonFile = "talk.json";
+static constexpr llvm::StringLiteral requestFile = "request.md";
+static constexpr llvm::StringLiteral answerFile = "answer.md";
+
+static std::string talkPath(llvm::StringRef store, llvm::StringRef taskKey,
+                            int64_t round, int64_t slot) {
+  return (store + "/talks/" + taskKey + "/r" + llvm::Twine(round) + "-s" +
+          llvm::Twine(slot))
+      .str();
+}
+
+static llvm::Error checkPlace(llvm::StringRef taskKey, int64_t round,
+                              int64_t slot) {
+  if (llvm::Error error = store::checkDigest("task key", taskKey))
+    return error;
+  if (round < 0 || round > maxRound || slot < 0 || slot > maxRound)
+    return makeError(ErrorKind::BadInput,
+                     "talk of round " + llvm::Twine(round) + ", slot " +
+                         llvm::Twine(slot) + ": wanted 0 to " +
+                         llvm::Twine(maxRound));
+  return llvm::Error::success();
+}
+
+namespace {
+enum class State { Whole, Missing, Damaged, OtherVersion };
+
+struct LoadedTalk {
+  State state = State::Missing;
+  std::string changed; ///< The file whose hash does not match, if one.
+  Talk talk;
+};
+} // namespace
+
+static LoadedTalk loadTalk(llvm::StringRef path, llvm::StringRef taskKey,
+                           int64_t round, int64_t slot) {
+  LoadedTalk loaded;
+  if (!llvm::sys::fs::exists(path))
+    return loaded;
+  loaded.state = State::Damaged;
+  auto read = [&](llvm::StringRef name) {
+    return readFile((path + "/" + name).str(),
+                    name == jsonFile ? maxJsonBytes : maxTextBytes);
+  };
+  llvm::Expected<std::string> text = read(jsonFile);
+  if (!text) {
+    llvm::consumeError(text.takeError());
+    return loaded;
+  }
+  llvm::Expected<llvm::json::Object> object = parseObject(*text);
+  if (!object) {
+    llvm::consumeError(object.takeError());
+    return loaded;
+  }
+  std::optional<int64_t> version = versionOf(*object);
+  if (version && *version != Talk::formatVersion) {
+    loaded.state = State::OtherVersion;
+    return loaded;
+  }
+  llvm::json::Object hashes = *object;
+  llvm::Expected<Talk> talk = decode<Talk>(std::move(*object), "talk");
+  if (!talk) {
+    llvm::consumeError(talk.takeError());
+    return loaded;
+  }
+  if (talk->taskKey != taskKey || talk->round != round || talk->slot != slot)
+    return loaded;
+  auto part = [&](llvm::StringRef name, llvm::StringRef hashKey,
+                  std::string &into) {
+    std::optional<llvm::StringRef> hash = hashes.getString(hashKey);
+    llvm::Expected<std::string> bytes = read(name);
+    if (!bytes) {
+      llvm::consumeError(bytes.takeError());
+      return false;
+    }
+    if (!hash || sha256(*bytes) != *hash) {
+      loaded.changed = (path + "/" + name).str();
+      return false;
+    }
+    into = std::move(*bytes);
+    return true;
+  };
+  if (!part(requestFile, "request_sha256", talk->request) ||
+      !part(answerFile, "answer_sha256", talk->answer))
+    return loaded;
+  loaded.state = State::Whole;
+  loaded.talk = std::move(*talk);
+  return loaded;
+}
+
+llvm::Error fsr::store::addTalk(llvm::StringRef store, const Talk &talk) {
+  if (llvm::Error error = checkPlace(talk.taskKey, talk.round, talk.slot))
+    return error;
+  for (const std::string *text : {&talk.request, &talk.answer})
+    if (llvm::Error error = checkSize("talk", text->size(), maxTextBytes))
+      return error;
+  llvm::json::Value json = toJSON(talk);
+  llvm::json::Object &object = *json.getAsObject();
+  object["format_version"] = Talk::formatVersion;
+  object["request_sha256"] = sha256(talk.request);
+  object["answer_sha256"] = sha256(talk.answer);
+  std::string path = talkPath(store, talk.taskKey, talk.round, talk.slot);
+  if (llvm::Error error = checkNoLinks(store, path))
+    return error;
+  const NamedBytes files[] = {{jsonFile.str(), printJson(json)},
+                              {requestFile.str(), talk.request},
+                              {answerFile.str(), talk.answer}};
+  llvm::Expected<bool> written = writeFolderAtomically(path, files);
+  if (!written)
+    return written.takeError();
+  if (*written)
+    return llvm::Error::success();
+
+  LoadedTalk there = loadTalk(path, talk.taskKey, talk.round, talk.slot);
+  if (there.state == State::Whole)
+    return llvm::Error::success();
+  if (there.state == State::OtherVersion)
+    return makeError(ErrorKind::Unsupported,
+                     "talk '" + path + "' has another format version");
+  // Whatever can still be read of it was paid for. Named after what takes its
+  // place, so a second attempt at this after a kill needs no second name.
+  std::string aside = path + ".damaged-" +
+                      FieldHasher()
+                          .add(files[0].second)
+                          .add(talk.request)
+                          .add(talk.answer)
+                          .digest();
+  if (std::error_code code = llvm::sys::fs::rename(path, aside))
+    return makeError(ErrorKind::Unavailable, "cannot move the damaged talk '" +
+                                                 path +
+                                                 "' aside: " + code.message());
+  return writeFolderAtomically(path, files).takeError();
+}
+
+llvm::Expected<std::optional<Talk>>
+fsr::store::findTalk(llvm::StringRef store, llvm::StringRef taskKey,
+                     int64_t round, int64_t slot) {
+  if (llvm::Error error = checkPlace(taskKey, round, slot))
+    return error;
+  LoadedTalk loaded =
+      loadTalk(talkPath(store, taskKey, round, slot), taskKey, round, slot);
+  if (loaded.state == State::Whole)
+    return std::optional<Talk>(std::move(loaded.talk));
+  if (!loaded.changed.empty())
+    return makeError(ErrorKind::Corrupt,
+                     "'" + loaded.changed +
+                         "' was changed: its SHA-256 is not the one in " +
+                         jsonFile);
+  return std::nullopt;
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// One JSON file a trial, named by the trial's key. The key is computed anew
+// from what was read, so a file that was copied to another name is no trial.
+//
+//===----------------------------------------------------------------------===//
+
+#include "History.h"
+#include "Layout.h"
+#include "fsr/Support/Error.h"
+#include "fsr/Support/Files.h"
+#include "fsr/Support/Json.h"
+
+#include "llvm/Support/FileSystem.h"
+
+using namespace fsr;
+using namespace fsr::store;
+
+static constexpr int64_t trialVersion = 1;
+
+static std::string trialPath(llvm::StringRef store, llvm::StringRef taskKey,
+                             llvm::StringRef trialKey) {
+  return (store + "/trials/" + taskKey + "/" + trialKey + ".json").str();
+}
+
+static llvm::Expected<Trial> loadTrial(llvm::StringRef path,
+                                       llvm::StringRef taskKey,
+                                       llvm::StringRef trialKey) {
+  llvm::Expected<std::string> text = readFile(path, maxJsonBytes);
+  if (!text)
+    return text.takeError();
+  llvm::Expected<llvm::json::Object> object = parseObject(*text);
+  if (!object)
+    return object.takeError();
+  if (versionOf(*object) != trialVersion)
+    return makeError(ErrorKind::Unsupported, "unknown format version");
+  llvm::Expected<Trial> trial = decode<Trial>(std::move(*object), "trial");
+  if (trial && (trial->taskKey != taskKey || trial->key() != trialKey))
+    return makeError(ErrorKind::Corrupt, "a trial of another key");
+  return trial;
+}
+
+llvm::Error fsr::store::addTrial(llvm::StringRef store, const Trial &trial) {
+  llvm::json::Value json = toJSON(trial);
+  llvm::json::Object &object = *json.getAsObject();
+  object["format_version"] = trialVersion;
+  llvm::Expected<Trial> back = decode<Trial>(object, "trial");
+  if (!back)
+    return makeError(ErrorKind::BadInput,
+                     "a trial that could not be read back: " +
+                         llvm::toString(back.takeError()));
+  std::string key = trial.key();
+  std::string path = trialPath(store, trial.taskKey, key);
+  std::string text = printJson(json);
+  if (llvm::Error error = checkSize("trial", text.size(), maxJsonBytes))
+    return error;
+  if (llvm::Error error = checkNoLinks(store, path))
+    return error;
+  llvm::Expected<bool> written = writeFileOnce(path, text);
+  if (!written)
+    return written.takeError();
+  if (*written)
+    return llvm::Error::success();
+  llvm::Expected<Trial> there = loadTrial(path, trial.taskKey, key);
+  if (there)
+    return llvm::Error::success();
+  llvm::Error error = there.takeError();
+  bool isNewer = kindOf(error) == ErrorKind::Unsupported;
+  llvm::consumeError(std::move(error));
+  if (isNewer) // Another version's to keep; this one can be run again.
+    return llvm::Error::success();
+  return writeFileAtomically(path, text);
+}
+
+llvm::Expected<std::optional<Trial>>
+fsr::store::findTrial(llvm::StringRef store, llvm::StringRef taskKey,
+                      llvm::StringRef trialKey) {
+  for (auto [what, text] :
+       {std::pair<llvm::StringRef, llvm::StringRef>("task key", taskKey),
+        {"trial key", trialKey}})
+    if (llvm::Error error = checkDigest(what, text))
+      return error;
+  llvm::Expected<Trial> trial =
+      loadTrial(trialPath(store, taskKey, trialKey), taskKey, trialKey);
+  if (trial)
+    return std::optional<Trial>(std::move(*trial));
+  llvm::consumeError(trial.takeError());
+  return std::nullopt;
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The toolkit's programs on text that we made ourselves. Files lie in a private
+// folder that is gone afterwards; their names never reach the result, so the
+// same input gives the same bytes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Log.h"
+
+#include "fsr/Support/Error.h"
+#include "fsr/Support/Files.h"
+#include "fsr/Support/Subprocess.h"
+#include "fsr/Toolchain/Toolchain.h"
+
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/FileSystem.h"
+
+using llvm::StringRef;
+namespace sys = llvm::sys;
+
+namespace fsr {
+namespace {
+
+/// A folder of this process alone; removed with what is in it.
+class PrivateFolder {
+public:
+  static llvm::Expected<PrivateFolder> make() {
+    PrivateFolder folder;
+    // mkdtemp underneath: mode 0700, a fresh name.
+    if (std::error_code error =
+            sys::fs::createUniqueDirectory("fsr-toolchain", folder.path))
+      return makeError(ErrorKind::Unavailable,
+                       "cannot make a temporary folder: " + error.message());
+    return std::move(folder);
+  }
+  PrivateFolder(PrivateFolder &&other) : path(std::move(other.path)) {
+    other.path.clear();
+  }
+  ~PrivateFolder() {
+    if (!path.empty())
+      sys::fs::remove_directories(path, /*IgnoreErrors=*/true);
+  }
+  std::string file(StringRef name) const { return (path + "/" + name).str(); }
+
+private:
+  PrivateFolder() = default;
+  llvm::SmallString<128> path;
+};
+
+/// Runs a program of the toolkit; a failure shows its scrubbed output.
+llvm::Expected<ProcessResult> runTool(const char *name,
+                                      llvm::ArrayRef<std::string> args) {
+  llvm::Expected<ProcessResult> result = runProcess(args, "");
+  if (!result)
+    return result.takeError();
+  if (!result->succeeded())
+    return makeError(
+        ErrorKind::BadInput,
+        llvm::Twine(name) + ": " + result->describe() + ": " +
+            StringRef(scrubLog(result->err + result->out)).rtrim());
+  return result;
+}
+
+/// The number that stands before `what` in `line`: 512 for " bytes smem".
+int64_t numberBefore(StringRef line, StringRef what) {
+  size_t at = line.find(what);
+  if (at == StringRef::npos)
+    return 0;
+  StringRef before = line.take_front(at);
+  StringRef digits = before.take_back(
+      before.size() - (before.find_last_not_of("0123456789") + 1));
+  int64_t value = 0;
+  return digits.getAsInteger(10, value) ? 0 : value;
+}
+
+/// The text between the first two quotes.
+StringRef quoted(StringRef line) {
+  return line.split('\'').second.split('\'').first;
+}
+
+} // namespace
+
+std::vector<KernelResources> parseResourceReport(StringRef log) {
+  std::vector<KernelResources> kernels;
+  KernelResources *current = nullptr;
+  bool propertiesOfCurrent = false;
+  while (!log.empty()) {
+    auto [line, rest] = log.split('\n');
+    log = rest;
+    // Reports start in the first column; a compiler's echo of a source is
+    // indented.
+    if (line.starts_with("ptxas info") &&
+        line.contains(": Compiling entry function '")) {
+      StringRef name = quoted(line);
+      auto *it = kernels.data();
+      auto *end = it + kernels.size();
+      it = std::find_if(
+          it, end, [&](const KernelResources &k) { return k.kernel == name; });
+      if (it == end) {
+        kernels.emplace_back();
+        it = &kernels.back();
+      }
+      *it = {};
+      it->kernel = name.str();
+      current = it;
+      propertiesOfCurrent = false;
+    } else if (line.starts_with("ptxas info") &&
+               line.contains(": Function properties for ")) {
+      StringRef name = line.split(": Function properties for ").second.trim();
+      propertiesOfCurrent = current && name == current->kernel;
+    } else if (current && propertiesOfCurrent &&
+               line.contains(" bytes stack frame")) {
+      current->stackBytes = numberBefore(line, " bytes stack frame");
+      current->spillStoreBytes = numberBefore(line, " bytes spill stores");
+      current->spillLoadBytes = numberBefore(line, " bytes spill loads");
+    } else if (current && line.starts_with("ptxas info") &&
+               line.contains(": Used ")) {
+      current->registers = numberBefore(line, " registers");
+      current->sharedBytes = numberBefore(line, " bytes smem");
+    }
+  }
+  return kernels;
+}
+
+llvm::Expected<Build> assemblePtx(const Toolkit &toolkit, StringRef ptx,
+                                  StringRef chip, unsigned optLevel) {
+  if (toolkit.ptxas.empty())
+    return makeError(ErrorKind::Unavailable, "no bin/ptxas in " + toolkit.root);
+  llvm::Expected<Target> target = Target::parse(chip);
+  if (!target)
+    return target.takeError();
+  llvm::Expected<PrivateFolder> folder = PrivateFolder::make();
+  if (!folder)
+    return folder.takeError();
+  std::string input = folder->file("kernel.ptx");
+  std::string output = folder->file("kernel.cubin");
+  if (llvm::Error error = writeFileAtomically(input, ptx))
+    return std::move(error);
+  llvm::Expected<ProcessResult> run =
+      runTool("ptxas", {toolkit.ptxas, "-v", "-O" + std::to_string(optLevel),
+                        "--gpu-name", chip.str(), input, "-o", output});
+  if (!run)
+    return run.takeError();
+  llvm::Expected<std::string> cubin = readFile(output);
+  if (!cubin)
+    return cubin.takeError();
+  Build build;
+  build.ptx = ptx.str();
+  build.cubin = std::move(*cubin);
+  build.chip = chip.str();
+  build.resources = parseResourceReport(run->err + run->out);
+  build.log = scrubLog(run->err + run->out);
+  build.toolchain = "ptxas";
+  return build;
+}
+
+llvm::Expected<std::string> makeFatbin(const Toolkit &toolkit,
+                                       const Build &build) {
+  if (toolkit.fatbinary.empty())
+    return makeError(ErrorKind::Unavailable,
+                     "no bin/fatbinary in " + toolkit.root);
+  llvm::Expected<Target> target = Target::parse(build.chip);
+  if (!target)
+    return target.takeError();
+  llvm::Expected<PrivateFolder> folder = PrivateFolder::make();
+  if (!folder)
+    return folder.takeError();
+  std::string ptx = folder->file("kernel.ptx");
+  std::string cubin = folder->file("kernel.cubin");
+  std::string output = folder->file("kernel.fatbin");
+  if (llvm::Error error = writeFileAtomically(ptx, build.ptx))
+    return std::move(error);
+  if (llvm::Error error = writeFileAtomically(cubin, build.cubin))
+    return std::move(error);
+  std::string sm = "sm=" + StringRef(build.chip).drop_front(3).str();
+  llvm::Expected<ProcessResult> run =
+      runTool("fatbinary", {toolkit.fatbinary, "--create=" + output, "-64",
+                            "--image3=kind=elf," + sm + ",file=" + cubin,
+                            "--image3=kind=ptx," + sm + ",file=" + ptx});
+  if (!run)
+    return run.takeError();
+  return readFile(output);
+}
+
+} // namespace fsr

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// One pass over the kernels. What fails before anything was asked for is an
+// error; what fails later keeps the original and is a warning.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Replacer.h"
+
+#include "fsr/Support/Error.h"
+
+#include "mlir/IR/Diagnostics.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/Process.h"
+
+using namespace mlir;
+
+namespace fsr {
+
+std::string storeFolder(llvm::StringRef option) {
+  if (!option.empty())
+    return option.str();
+  return llvm::sys::Process::GetEnv("FSR_STORE").value_or("");
+}
+
+bool isChosen(llvm::ArrayRef<std::string> only, llvm::StringRef name) {
+  return only.empty() || llvm::is_contained(only, name);
+}
+
+void Replacer::trouble(Location loc, const llvm::Twine &message) {
+  hadTrouble = true;
+  if (options.strict)
+    emitError(loc) << "fsr: " << message;
+  else
+    emitWarning(loc) << "fsr: " << message;
+}
+
+LogicalResult Replacer::put(KernelSite &site, KernelOutcome &outcome) {
+  Location loc = site.kernel->getLoc();
+  if (llvm::Error error = splice(site, *outcome.record)) {
+    outcome.kind = KernelOutcome::Kind::Kept;
+    outcome.remark = "SpliceFailed";
+    outcome.reason = "could not be spliced";
+    outcome.detail = llvm::toString(std::move(error));
+    outcome.record.reset();
+    trouble(loc, "kernel '" + outcome.name + "' kept: " + outcome.detail);
+    return success();
+  }
+  changed = true;
+  outcome.kind = KernelOutcome::Kind::Replaced;
+  outcome.remark = "Replaced";
+  return success();
+}
+
+LogicalResult Replacer::one(KernelSite &site, RecordStore *store,
+                            const Miss &miss) {
+  KernelOutcome &outcome = results.emplace_back();
+  outcome.name = site.name;
+  Location loc = site.kernel->getLoc();
+  auto keep = [&](llvm::StringRef remark, llvm::StringRef reason,
+                  const llvm::Twine &detail) {
+    outcome.remark = remark.str();
+    outcome.reason = reason.str();
+    outcome.detail = detail.str();
+  };
+  auto finish = [&] {
+    emitRemark(loc, outcome);
+    return success();
+  };
+
+  if (!isChosen(options.only, site.name)) {
+    keep("NotChosen", "not named by only", "not named by the option only");
+    return finish();
+  }
+  if (!site.whyNot.empty()) {
+    keep("NotTaken", "not taken", site.whyNot);
+    return finish();
+  }
+  llvm::Expected<std::string> target = targetOf(site, options.target);
+  if (!target)
+    return emitError(loc) << "fsr: " << llvm::toString(target.takeError());
+  if (target->empty()) {
+    keep("NoTarget", "no target",
+         "no target: give the option target=sm_XX, or attach #nvvm.target to "
+         "the gpu.module");
+    trouble(loc, "kernel '" + site.name + "' kept: " + outcome.detail);
+    return finish();
+  }
+  llvm::Expected<std::string> key = kernelKey(site, *target);
+  if (!key) {
+    keep("NotTaken", "not taken", llvm::toString(key.takeError()));
+    return finish();
+  }
+  outcome.key = *key;
+
+  if (store) {
+    EvidenceLevel level = options.accept == AcceptLevel::Measured
+                              ? EvidenceLevel::Measured
+                              : EvidenceLevel::Modelled;
+    llvm::Expected<LookUp> found = store->best(*key, *target, level);
+    if (!found) {
+      bool corrupt = false;
+      std::string message;
+      llvm::handleAllErrors(
+          found.takeError(),
+          [&](const FsrError &error) {
+            corrupt = error.kind == ErrorKind::Corrupt;
+            message = error.message;
+          },
+          [&](const llvm::ErrorInfoBase &error) { message = error.message(); });
+      if (corrupt) // Never passed over: somebody changed what was validated.
+        return emitError(loc) << "fsr: " << message;
+      keep("StoreTrouble", "the store could not be read", message);
+      trouble(loc, "kernel '" + site.name + "' kept: " + message);
+      return finish();
+    }
+    for (const std::string &sentence : found->skipped)
+      emitWarning(loc) << "fsr: " << sentence;
+    outcome.record = std::move(found->record);
+  }
+  if (!outcome.record) {
+    keep("StoreMiss", "no record", "no record in the store for " + *target);
+    if (miss)
+      if (llvm::Error error = miss(site, *target, outcome))
+        return emitError(loc) << "fsr: " << llvm::toString(std::move(error));
+  }
+  if (outcome.record && failed(put(site, outcome)))
+    return failure();
+  return finish();
+}
+
+LogicalResult Replacer::run(RecordStore *store, const Miss &miss) {
+  std::vector<KernelSite> sites = findKernels(module);
+  results.reserve(sites.size());
+  LogicalResult result = success();
+  for (KernelSite &site : sites) {
+    if (failed(one(site, store, miss))) {
+      result = failure();
+      break;
+    }
+  }
+  if (!options.quiet && succeeded(result))
+    llvm::errs() << summaryLine(results) << "\n";
+  if (options.strict && hadTrouble)
+    return failure();
+  return result;
+}
+
+} // namespace fsr

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Allocation, filling, poison, guards and stashes. Sizes come from a peer, so
+// all sums are checked before anything is allocated.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Buffers.h"
+
+#include "fsr/Support/Error.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <algorithm>
+
+namespace fsr {
+
+namespace {
+
+constexpr uint64_t guardBytes = 64 * 1024;
+/// What the driver gives, and what the data gets where nothing forbids it.
+constexpr uint64_t naturalAlignment = 256;
+
+double parameterOr(const FillRecipe &recipe, size_t i, double standard) {
+  return i < recipe.parameters.size() ? recipe.parameters[i] : standard;
+}
+
+struct FamilyDefaults {
+  double a, b;
+};
+
+FamilyDefaults defaultsOf(FsrFamily family) {
+  switch (family) {
+  case FsrNormal:
+  case FsrUniform:
+    return {0, 1};
+  case FsrLogUniform:
+    return {0.0009765625, 1024};
+  case FsrBernoulli:
+  case FsrSigns:
+    return {0.5, 0};
+  case FsrIntegers:
+    return {0, 15};
+  case FsrAlternating:
+    return {1024, 0.0009765625};
+  case FsrEqual:
+  case FsrOneHot:
+    return {1, 0};
+  case FsrZeros:
+  case FsrDenormal:
+  case FsrIota:
+    return {0, 0};
+  }
+  return {0, 0};
+}
+
+llvm::Error checkShape(const Argument &argument) {
+  if (argument.sizes.size() > 8 ||
+      argument.sizes.size() != argument.strides.size())
+    return makeError(ErrorKind::Unsupported,
+                     "buffer " + argument.name + " has rank " +
+                         llvm::Twine(argument.sizes.size()) + " with " +
+                         llvm::Twine(argument.strides.size()) +
+                         " strides; the worker takes up to rank 8");
+  for (size_t d = 0; d < argument.sizes.size(); ++d)
+    if (argument.sizes[d] < 0 || argument.strides[d] < 0)
+      return makeError(ErrorKind::Unsupported,
+                       "buffer " + argument.name +
+                           " has a negative size or stride in dimension " +
+                           llvm::Twine(d));
+  if (argument.offset < 0)
+    return makeError(ErrorKind::Unsupported,
+                     "buffer " + argument.name + " has a negative offset");
+  return llvm::Error::success();
+}
+
+} // namespace
+
+uint64_t TaskBuffer::row() const {
+  return argument->sizes.empty() ? 1
+                                 : std::max<int64_t>(1, argument->sizes.back());
+}
+
+bool TaskBuffer::written() const {
+  return argument->access == Access::Write ||
+         argument->access == Access::ReadWrite;
+}
+
+bool TaskBuffer::contiguous() const {
+  int64_t expected = 1;
+  for (size_t d = argument->sizes.size(); d-- > 0;) {
+    if (argument->sizes[d] != 1 && argument->strides[d] != expected)
+      return false;
+    expected *= argument->sizes[d];
+  }
+  return true;
+}
+
+bool TaskBuffer::overlapping() const {
+  // Sorted by stride, each dimension must step over all inner ones.
+  std::vector<std::pair<int64_t, int64_t>> dims;
+  for (size_t d = 0; d < argument->sizes.size(); ++d)
+    if (argument->sizes[d] > 1)
+      dims.push_back({argument->strides[d], argument->sizes[d]});
+  std::sort(dims.begin(), dims.end());
+  int64_t reach = 0;
+  for (auto [stride, size] : dims) {
+    if (stride <= reach)
+      return true;
+    reach += stride * (size - 1);
+  }
+  return false;
+}
+
+uint64_t TaskBuffers::poisonBits(Poison poison, unsigned elementBytes) {
+  uint64_t word = poison == Poison::NaN ? 0xFFC0DEADu : 0x5A5A5A5Au;
+  switch (elementBytes) {
+  case 1:
+    return word & 0xFF;
+  case 2:
+    return word >> 16;
+  case 4:
+    return word;
+  default:
+    return word << 32 | word;
+  }
+}
+
+llvm::Expected<DevicePointer> TaskBuffers::allocate(uint64_t size) {
+  auto memory = helpers.backend().allocate(size);
+  if (memory) {
+    owned.push_back(*memory);
+    bytes += size;
+    return *memory;
+  }
+  return llvm::handleErrors(
+      memory.takeError(), [&](const BackendError &error) -> llvm::Error {
+        if (error.isSticky())
+          return llvm::make_error<BackendError>(error.code, error.name,
+                                                error.call);
+        auto free = helpers.backend().freeMemory();
+        std::string left = "an unknown number";
+        if (free)
+          left = llvm::utostr(*free);
+        else
+          llvm::consumeError(free.takeError());
+        return makeError(ErrorKind::Unavailable,
+                         "out of device memory: wanted " +
+                             llvm::Twine(bytes + size) +
+                             " bytes for this task in all, " +
+                             llvm::Twine(size) + " of them now, and " + left +
+                             " bytes are free (" + error.name + ")");
+      });
+}
+
+llvm::Expected<std::unique_ptr<TaskBuffers>>
+TaskBuffers::create(Helpers &helpers, const KernelTask &task,
+                    const ResolvedPlan &plan) {
+  std::unique_ptr<TaskBuffers> made(new TaskBuffers(helpers));
+  uint64_t most = uint64_t(1) << 46;
+  for (size_t i = 0; i < task.arguments.size(); ++i) {
+    const Argument &argument = task.arguments[i];
+    if (!argument.isBuffer)
+      continue;
+    if (llvm::Error error = checkShape(argument))
+      return std::move(error);
+    TaskBuffer buffer;
+    buffer.argument = &argument;
+    buffer.index = i;
+    int64_t extent = argument.extentBytes();
+    if (extent < 0 || uint64_t(extent) > most)
+      return makeError(ErrorKind::BadInput, "buffer " + argument.name +
+                                                " is larger than any device");
+    buffer.extent = extent;
+    buffer.total = buffer.extent + 2 * guardBytes + 2 * naturalAlignment;
+    auto memory = made->allocate(buffer.total);
+    if (!memory)
+      return memory.takeError();
+    buffer.allocation = *memory;
+    if (buffer.written() && buffer.extent) {
+      auto stash = made->allocate(llvm::alignTo(buffer.extent, 16));
+      if (!stash)
+        return stash.takeError();
+      buffer.stash = *stash;
+    }
+    made->all.push_back(buffer);
+  }
+  for (const ResolvedScratch &scratch : plan.scratch) {
+    if (scratch.bytes < 0 || uint64_t(scratch.bytes) > most)
+      return makeError(ErrorKind::BadInput, "scratch buffer " + scratch.name +
+                                                " is larger than any device");
+    ScratchMemory memory;
+    memory.plan = &scratch;
+    memory.total = scratch.bytes + 2 * guardBytes + naturalAlignment;
+    auto place = made->allocate(memory.total);
+    if (!place)
+      return place.takeError();
+    memory.allocation = *place;
+    memory.data = llvm::alignTo(*place + guardBytes, naturalAlignment);
+    made->scratches.push_back(memory);
+  }
+  if (llvm::Error error = made->place(false))
+    return std::move(error);
+  return made;
+}
+
+TaskBuffers::~TaskBuffers() {
+  for (DevicePointer pointer : owned)
+    llvm::consumeError(helpers.backend().release(pointer));
+}
+
+const TaskBuffer *TaskBuffers::find(size_t argument) const {
+  for (const TaskBuffer &buffer : all)
+    if (buffer.index == argument)
+      return &buffer;
+  return nullptr;
+}
+
+llvm::Error TaskBuffers::place(bool shifted) {
+  for (TaskBuffer &buffer : all) {
+    uint64_t proved =
+        std::max<uint64_t>(buffer.elementBytes(),
+                           std::max<int64_t>(1, buffer.argument->alignment));
+    proved = llvm::bit_floor(proved);
+    buffer.data =
+        llvm::alignTo(buffer.allocation + guardBytes, naturalAlignment);
+    if (shifted && proved < naturalAlignment)
+      buffer.data += proved;
+    uint64_t end = buffer.data + buffer.extent;
+    if (llvm::Error error = helpers.setGuard(buffer.allocation,
+                                             buffer.data - buffer.allocation))
+      return error;
+    if (llvm::Error error =
+            helpers.setGuard(end, buffer.allocation + buffer.total - end))
+      return error;
+  }
+  for (ScratchMemory &scratch : scratches) {
+    uint64_t end = scratch.data + scratch.plan->bytes;
+    if (llvm::Error error = helpers.setGuard(scratch.allocation,
+                                             scratch.data - scratch.allocation))
+      return error;
+    if (llvm::Error error =
+            helpers.setGuard(end, scratch.allocation + scratch.total - end))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error TaskBuffers::fill(const InputSet &set, bool onlyWritten) {
+  for (const TaskBuffer &buffer : all) {
+    if (buffer.poisoned() || (onlyWritten && !buffer.written()))
+      continue;
+    FillRecipe recipe = set.fills[buffer.index];
+    auto family = familyCode(recipe.family);
+    if (!family)
+      return makeError(ErrorKind::BadInput, "buffer " + buffer.argument->name +
+                                                ": unknown fill family '" +
+                                                recipe.family + "'");
+    FamilyDefaults defaults = defaultsOf(*family);
+    FsrFill fill{};
+    fill.to = buffer.data;
+    fill.count = buffer.storageElements();
+    // One stream of random numbers a buffer.
+    fill.seed = set.seed + 0x9E3779B97F4A7C15ull * (buffer.index + 1);
+    fill.row = buffer.row();
+    fill.a = parameterOr(recipe, 0, defaults.a);
+    fill.b = parameterOr(recipe, 1, defaults.b);
+    if (isFloat(buffer.argument->element))
+      fill.perturb = set.perturb * unitRoundoff(buffer.argument->element);
+    fill.element = static_cast<uint32_t>(buffer.argument->element);
+    fill.family = *family;
+    if (llvm::Error error = helpers.fill(fill))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error TaskBuffers::poisonOutputs(Poison poison) {
+  for (const TaskBuffer &buffer : all)
+    if (buffer.poisoned())
+      if (llvm::Error error = helpers.poison(
+              buffer.data, buffer.storageElements(), buffer.elementBytes(),
+              poisonBits(poison, buffer.elementBytes())))
+        return error;
+  return llvm::Error::success();
+}
+
+llvm::Error TaskBuffers::poisonScratch() {
+  for (const ScratchMemory &scratch : scratches)
+    if (llvm::Error error = helpers.poison(scratch.data, scratch.plan->bytes, 1,
+                                           poisonBits(Poison::NaN, 1)))
+      return error;
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::vector<uint64_t>> TaskBuffers::hashReadOnly() {
+  std::vector<uint64_t> hashes;
+  for (const TaskBuffer &buffer : all) {
+    if (buffer.written())
+      continue;
+    auto hash = helpers.hash(buffer.data, buffer.storageElements(),
+                             buffer.elementBytes());
+    if (!hash)
+      return hash.takeError();
+    hashes.push_back(*hash);
+  }
+  return hashes;
+}
+
+llvm::Expected<std::vector<uint64_t>> TaskBuffers::hashWritten() {
+  std::vector<uint64_t> hashes;
+  for (const TaskBuffer &buffer : all) {
+    if (!buffer.written())
+      continue;
+    auto hash = helpers.hash(buffer.data, buffer.storageElements(),
+                             buffer.elementBytes());
+    if (!hash)
+      return hash.takeError();
+    hashes.push_back(*hash);
+  }
+  return hashes;
+}
+
+llvm::Expected<std::string> TaskBuffers::findGuardDamage() {
+  auto look = [&](llvm::StringRef what, DevicePointer allocation,
+                  uint64_t total, DevicePointer data,
+                  uint64_t extent) -> llvm::Expected<std::string> {
+    auto before = helpers.checkGuard(allocation, data - allocation);
+    if (!before)
+      return before.takeError();
+    if (before->changed)
+      return llvm::formatv("wrote {0} bytes in front of {1}, up to {2} bytes "
+                           "before its first element",
+                           before->changed, what,
+                           data - allocation - before->first)
+          .str();
+    auto behind =
+        helpers.checkGuard(data + extent, allocation + total - data - extent);
+    if (!behind)
+      return behind.takeError();
+    if (behind->changed)
+      return llvm::formatv("wrote {0} bytes behind {1}, from {2} bytes after "
+                           "its end",
+                           behind->changed, what, behind->first)
+          .str();
+    return std::string();
+  };
+  for (const TaskBuffer &buffer : all) {
+    auto damage = look("buffer " + buffer.argument->name, buffer.allocation,
+                       buffer.total, buffer.data, buffer.extent);
+    if (!damage || !damage->empty())
+      return damage;
+  }
+  for (const ScratchMemory &scratch : scratches) {
+    auto damage =
+        look("scratch buffer " + scratch.plan->name, scratch.allocation,
+             scratch.total, scratch.data, scratch.plan->bytes);
+    if (!damage || !damage->empty())
+      return damage;
+  }
+  return std::string();
+}
+
+llvm::Error TaskBuffers::stashOutputs() {
+  for (const TaskBuffer &buffer : all)
+    if (buffer.stash)
+      if (llvm::Error error =
+              helpers.copy(buffer.stash, buffer.data, buffer.extent))
+        return error;
+  return llvm::Error::success();
+}
+
+llvm::Error TaskBuffers::maskStashes(uint64_t key) {
+  for (const TaskBuffer &buffer : all)
+    if (buffer.stash)
+      if (llvm::Error error =
+              helpers.mask(buffer.stash, buffer.extent, key + buffer.index))
+        return error;
+  return llvm::Error::success();
+}
+
+llvm::Expected<DevicePointer> TaskBuffers::extra(uint64_t wanted) {
+  return allocate(std::max<uint64_t>(16, llvm::alignTo(wanted, 16)));
+}
+
+FsrCompare TaskBuffers::comparison(const TaskBuffer &buffer, DevicePointer out,
+                                   DevicePointer reference) const {
+  FsrCompare compare{};
+  compare.out = out;
+  compare.reference = reference;
+  compare.count = std::max<int64_t>(0, buffer.argument->numElements());
+  compare.row = buffer.row();
+  compare.element = static_cast<uint32_t>(buffer.argument->element);
+  compare.layout.rank = buffer.argument->sizes.size();
+  for (size_t d = 0; d < buffer.argument->sizes.size(); ++d) {
+    compare.layout.size[d] = buffer.argument->sizes[d];
+    compare.layout.stride[d] = buffer.argument->strides[d];
+  }
+  return compare;
+}
+
+} // namespace fsr

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The memory of one evaluation: each buffer of the task and each scratch buffer
+// between two guard zones, and a stash of the size of each output. Contents are
+// recipes, so a buffer that a kernel changed is filled again, never kept twice.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSR_LIB_WORKER_BUFFERS_H
+#define FSR_LIB_WORKER_BUFFERS_H
+
+#include "Helpers.h"
+#include "Inputs.h"
+
+#include "fsr/Core/Candidate.h"
+
+namespace fsr {
+
+/// What an output holds before a launch.
+enum class Poison {
+  NaN,   ///< 0xFFC0DEAD: a NaN in every float type.
+  Plain, ///< 0x5A5A5A5A: an ordinary number.
+};
+
+struct TaskBuffer {
+  const Argument *argument = nullptr;
+  size_t index = 0; ///< Among the task's arguments.
+  DevicePointer allocation = 0, data = 0;
+  uint64_t total = 0, extent = 0; ///< Bytes.
+  DevicePointer stash = 0;        ///< For written buffers.
+
+  unsigned elementBytes() const { return byteSize(argument->element); }
+  uint64_t storageElements() const { return extent / elementBytes(); }
+  uint64_t row() const;
+  bool written() const;
+  bool poisoned() const { return argument->access == Access::Write; }
+  /// No storage between the elements, and none used twice.
+  bool contiguous() const;
+  /// Some element stands at the place of another.
+  bool overlapping() const;
+};
+
+struct ScratchMemory {
+  const ResolvedScratch *plan = nullptr;
+  DevicePointer allocation = 0, data = 0;
+  uint64_t total = 0;
+};
+
+class TaskBuffers {
+public:
+  static llvm::Expected<std::unique_ptr<TaskBuffers>>
+  create(Helpers &helpers, const KernelTask &task, const ResolvedPlan &plan);
+  ~TaskBuffers();
+  TaskBuffers(const TaskBuffers &) = delete;
+  TaskBuffers &operator=(const TaskBuffers &) = delete;
+
+  llvm::ArrayRef<TaskBuffer> buffers() const { return all; }
+  llvm::ArrayRef<ScratchMemory> scratch() const { return scratches; }
+  uint64_t totalBytes() const { return bytes; }
+  const TaskBuffer *find(size_t argument) const;
+
+  /// Where the data stands inside the guards, and the guards anew.
+  llvm::Error place(bool shifted);
+  /// Fills what the kernel reads. `onlyWritten` restores in-place buffers.
+  llvm::Error fill(const InputSet &set, bool onlyWritten);
+  llvm::Error poisonOutputs(Poison poison);
+  llvm::Error poisonScratch();
+  /// One hash a buffer that no kernel may change, in order.
+  llvm::Expected<std::vector<uint64_t>> hashReadOnly();
+  llvm::Expected<std::vector<uint64_t>> hashWritten();
+  /// Says what was overwritten where; empty where nothing was.
+  llvm::Expected<std::string> findGuardDamage();
+  /// Outputs to their stashes.
+  llvm::Error stashOutputs();
+  /// Makes stashes unreadable, and readable again.
+  llvm::Error maskStashes(uint64_t key);
+
+  /// Memory for row maxima and the flush, allocated at the first use.
+  llvm::Expected<DevicePointer> extra(uint64_t wanted);
+
+  /// A comparison of two places with the layout of `buffer`.
+  FsrCompare comparison(const TaskBuffer &buffer, DevicePointer out,
+                        DevicePointer reference) const;
+
+  static uint64_t poisonBits(Poison poison, unsigned elementBytes);
+
+private:
+  explicit TaskBuffers(Helpers &helpers) : helpers(helpers) {}
+  llvm::Expected<DevicePointer> allocate(uint64_t size);
+
+  Helpers &helpers;
+  std::vector<TaskBuffer> all;
+  std::vector<ScratchMemory> scratches;
+  std::vector<DevicePointer> owned;
+  uint64_t bytes = 0;
+};
+
+} // namespace fsr
+
+#endif // FSR_LIB_WORKER_BUFFERS_H

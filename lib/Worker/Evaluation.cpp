@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The frame of an evaluation: order of the steps, phases with deadlines, and
+// whose fault an error is.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Evaluation.h"
+
+#include "fsr/Support/Error.h"
+#include "fsr/Support/Hash.h"
+
+#include "llvm/ADT/StringSwitch.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace fsr {
+
+namespace {
+
+/// f32 FMA lanes of a multiprocessor, by compute capability.
+int64_t lanesOf(llvm::StringRef chip) {
+  return llvm::StringSwitch<int64_t>(chip)
+      .Cases("sm_60", "sm_70", "sm_72", "sm_75", "sm_80", 64)
+      .Default(128);
+}
+
+/// Errors of the device by which a kernel touched what it must not.
+bool isAddressFault(llvm::StringRef name) {
+  return name == "CUDA_ERROR_ILLEGAL_ADDRESS" ||
+         name == "CUDA_ERROR_MISALIGNED_ADDRESS" ||
+         name == "CUDA_ERROR_INVALID_ADDRESS_SPACE";
+}
+
+} // namespace
+
+DeviceDescription describeDevice(const BackendProperties &facts) {
+  DeviceDescription device;
+  device.name = facts.name;
+  device.driver = facts.driver;
+  device.chip = facts.chip;
+  device.multiprocessors = facts.multiprocessors;
+  device.coresPerMultiprocessor = lanesOf(facts.chip);
+  device.clockKhz = facts.clockKhz;
+  device.memoryClockKhz = facts.memoryClockKhz;
+  device.memoryBusBits = facts.memoryBusBits;
+  device.l2Bytes = facts.l2Bytes;
+  device.memoryBytes = facts.memoryBytes;
+  device.sharedBytesPerMultiprocessor = facts.sharedBytesPerMultiprocessor;
+  device.registersPerMultiprocessor = facts.registersPerMultiprocessor;
+  device.threadsPerMultiprocessor = facts.threadsPerMultiprocessor;
+  device.limits.threadsPerBlock = facts.threadsPerBlock;
+  device.limits.block = facts.maxBlock;
+  device.limits.grid = facts.maxGrid;
+  device.limits.sharedBytesPerBlock = facts.sharedBytesPerBlock;
+  device.limits.registersPerBlock = facts.registersPerBlock;
+  return device;
+}
+
+Evaluation::Evaluation(Helpers &helpers, const WireEvaluate &request,
+                       llvm::StringRef referenceImage,
+                       llvm::StringRef candidateImage, Emit emit)
+    : helpers(helpers), request(request), task(request.task),
+      referenceImage(referenceImage), candidateImage(candidateImage),
+      emit(emit) {
+  // Not from the run's seed: order of pairs and key are nobody's to know.
+  std::random_device entropy;
+  std::seed_seq sequence{entropy(), entropy(), entropy(), entropy()};
+  random.seed(sequence);
+  maskKey = random();
+}
+
+Evaluation::~Evaluation() {
+  for (EventHandle event : {startEvent, stopEvent})
+    if (event)
+      llvm::consumeError(helpers.backend().destroyEvent(event));
+}
+
+double Evaluation::helperSlackMs() const {
+  // Fills, hashes and compares pass over all memory a few times; 10 GB/s is far
+  // below what any GPU does.
+  return 3000 + (buffers ? double(buffers->totalBytes()) / 1e7 : 0);
+}
+
+llvm::Error Evaluation::begin(llvm::StringRef phase, double milliseconds) {
+  candidatePhase = phase.starts_with("candidate");
+  return emit(llvm::json::Object{
+      {"event", "started"},
+      {"phase", phase},
+      {"deadline_ms", int64_t(std::ceil(std::min(milliseconds, 1e9)))}});
+}
+
+llvm::Error Evaluation::beginCandidate(double launches) {
+  double limit = std::max(10 * originalUs / 1000, 1000.0) +
+                 2 * (launches - 1) * originalUs / 1000 * 10;
+  return begin("candidate-run", limit + helperSlackMs());
+}
+
+llvm::Error Evaluation::beginOriginal(double launches) {
+  double limit =
+      originalKnown ? launches * 10 * originalUs / 1000 + 1000 : 120 * 1000;
+  return begin("original-run", limit + helperSlackMs());
+}
+
+bool Evaluation::finish(Verdict verdict, const llvm::Twine &message) {
+  result.verdict = verdict;
+  result.message = message.str();
+  return false;
+}
+
+void Evaluation::addCheck(llvm::StringRef name, bool passed,
+                          llvm::StringRef inputs, llvm::StringRef rule,
+                          llvm::StringRef detail) {
+  Check check;
+  check.name = name.str();
+  check.passed = passed;
+  check.inputs = inputs.str();
+  check.rule = rule.str();
+  check.detail = detail.str();
+  result.evidence.checks.push_back(std::move(check));
+}
+
+llvm::Error Evaluation::launch(Who who) {
+  if (who == Who::Original)
+    return launchReference(helpers, *buffers, task, referenceFunction);
+  return launchCandidate(helpers, *buffers, task, request.plan,
+                         candidateFunctions);
+}
+
+/// A failure while the candidate ran is its verdict; success then. Anything
+/// else stays an error.
+llvm::Error Evaluation::classify(llvm::Error error) {
+  return llvm::handleErrors(
+      std::move(error),
+      [&](const BackendError &failure) -> llvm::Error {
+        dead = dead || failure.isSticky();
+        if (!candidatePhase)
+          return makeError(ErrorKind::Unavailable,
+                           "the device failed while the candidate was not "
+                           "running: " +
+                               failure.call + ": " + failure.name);
+        if (failure.isSticky())
+          finish(isAddressFault(failure.name) ? Verdict::Unsafe
+                                              : Verdict::Crashed,
+                 "the kernel ended with " + failure.name);
+        else
+          finish(Verdict::LaunchFailed,
+                 failure.call + " was refused: " + failure.name);
+        return llvm::Error::success();
+      },
+      [&](std::unique_ptr<FsrError> failure) -> llvm::Error {
+        if (candidatePhase && failure->kind == ErrorKind::BadInput) {
+          finish(Verdict::Rejected, failure->message);
+          return llvm::Error::success();
+        }
+        return llvm::Error(std::move(failure));
+      });
+}
+
+llvm::Expected<EvaluateResult> Evaluation::run() {
+  const BackendProperties &facts = helpers.properties();
+  result.evidence.device = facts.name;
+  result.evidence.driver = facts.driver;
+  auto outcome = runAll();
+  if (!outcome)
+    if (llvm::Error error = classify(outcome.takeError()))
+      return std::move(error);
+  return std::move(result);
+}
+
+llvm::Expected<bool> Evaluation::prepare() {
+  if (llvm::Error error = begin("original-load", 60 * 1000))
+    return std::move(error);
+  if (llvm::Error error = checkArguments(task, request.plan))
+    return std::move(error);
+  auto image = LoadedImage::load(helpers.backend(), referenceImage);
+  if (!image)
+    return image.takeError();
+  reference = std::move(*image);
+  auto entry = reference->function(task.reference.entry);
+  if (!entry)
+    return entry.takeError();
+  referenceFunction = *entry;
+  auto memory = TaskBuffers::create(helpers, task, request.plan);
+  if (!memory)
+    return memory.takeError();
+  buffers = std::move(*memory);
+  uint64_t rows = 0;
+  for (const TaskBuffer &buffer : buffers->buffers()) {
+    inPlace = inPlace || buffer.argument->access == Access::ReadWrite;
+    if (buffer.written() && isFloat(buffer.argument->element))
+      rows = std::max<uint64_t>(rows,
+                                buffer.argument->numElements() / buffer.row());
+  }
+  if (rows) {
+    auto maxima = buffers->extra(rows * 8);
+    if (!maxima)
+      return maxima.takeError();
+    rowMaxima = *maxima;
+  }
+  if (llvm::Error error = helpers.synchronize())
+    return std::move(error);
+  inputs = std::make_unique<InputPlan>(task, request.options.seed,
+                                       sha256(candidateImage));
+
+  if (llvm::Error error = begin("candidate-load", 60 * 1000))
+    return std::move(error);
+  auto loaded = LoadedImage::load(helpers.backend(), candidateImage);
+  if (!loaded)
+    return loaded.takeError();
+  candidate = std::move(*loaded);
+  for (const ResolvedLaunch &launch : request.plan.launches) {
+    auto function = candidate->function(launch.kernel);
+    if (!function) {
+      bool missing = false;
+      llvm::Error rest = llvm::handleErrors(
+          function.takeError(),
+          [&](std::unique_ptr<BackendError> error) -> llvm::Error {
+            if (error->isSticky())
+              return llvm::Error(std::move(error));
+            missing = true;
+            return llvm::Error::success();
+          });
+      if (!missing)
+        return std::move(rest);
+      llvm::consumeError(std::move(rest));
+      return finish(Verdict::Rejected,
+                    "the image has no kernel named " + launch.kernel);
+    }
+    candidateFunctions.push_back(*function);
+  }
+  return true;
+}
+
+llvm::Expected<bool> Evaluation::runAll() {
+  auto goesOn = prepare();
+  if (!goesOn || !*goesOn)
+    return goesOn;
+  goesOn = validateQuick();
+  if (!goesOn || !*goesOn)
+    return goesOn;
+  if (request.options.measure) {
+    goesOn = measure();
+    if (!goesOn || !*goesOn)
+      return goesOn;
+    if (result.verdict != Verdict::Accepted)
+      return true;
+  }
+  Verdict verdict = result.verdict;
+  std::string message = result.message;
+  goesOn = validateFull();
+  if (!goesOn || !*goesOn)
+    return goesOn;
+  if (!request.options.measure)
+    return finish(Verdict::Undecided,
+                  "equal to the original on all inputs tried; not measured");
+  result.evidence.level = EvidenceLevel::Measured;
+  return finish(verdict, message);
+}
+
+} // namespace fsr

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// One candidate, from its image to its verdict: quick checks, race against the
+// original, and the full checks where the race was won. Every step that returns
+// `false` has set the verdict and ends the evaluation; an `llvm::Error` is a
+// failure of the world, unless it came while the candidate ran: then `run`
+// turns it into a verdict too.
+//
+// No readable copy of the original's output is on the device while the
+// candidate runs: stashes are masked with a key that was drawn for this
+// evaluation.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSR_LIB_WORKER_EVALUATION_H
+#define FSR_LIB_WORKER_EVALUATION_H
+
+#include "Launch.h"
+
+#include "fsr/Device/Protocol.h"
+#include "fsr/Support/Deadline.h"
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+#include <random>
+
+namespace fsr {
+
+/// What the worker says of its device.
+DeviceDescription describeDevice(const BackendProperties &facts);
+
+class Evaluation {
+public:
+  using Emit = llvm::function_ref<llvm::Error(llvm::json::Object)>;
+
+  Evaluation(Helpers &helpers, const WireEvaluate &request,
+             llvm::StringRef referenceImage, llvm::StringRef candidateImage,
+             Emit emit);
+  ~Evaluation();
+
+  llvm::Expected<EvaluateResult> run();
+  /// The context is lost; the process must end after it has answered.
+  bool contextDead() const { return dead; }
+
+private:
+  /// One pair member.
+  struct Sample {
+    double microseconds = 0; ///< A launch.
+    double clockMhz = 0;     ///< 0: not known.
+  };
+  enum class Who { Original, Candidate };
+
+  // Evaluation.cpp
+  llvm::Expected<bool> runAll();
+  llvm::Expected<bool> prepare();
+  llvm::Error begin(llvm::StringRef phase, double milliseconds);
+  llvm::Error beginCandidate(double launches);
+  llvm::Error beginOriginal(double launches);
+  llvm::Error classify(llvm::Error error);
+  llvm::Error launch(Who who);
+  bool finish(Verdict verdict, const llvm::Twine &message);
+  void addCheck(llvm::StringRef name, bool passed, llvm::StringRef inputs,
+                llvm::StringRef rule, llvm::StringRef detail);
+  double helperSlackMs() const;
+
+  // Validate.cpp
+  llvm::Expected<bool> validateQuick();
+  llvm::Expected<bool> validateFull();
+  llvm::Expected<bool> validateSets(llvm::StringRef name,
+                                    llvm::ArrayRef<InputSet> sets, bool twice);
+  llvm::Expected<bool> validate(const InputSet &set, Poison poison, bool twice);
+  llvm::Error learnOriginal(const InputSet &set, Poison poison);
+  llvm::Expected<bool> runCandidateOn(const InputSet &set, Poison poison,
+                                      llvm::ArrayRef<uint64_t> before);
+  llvm::Expected<bool> checkTouched(llvm::ArrayRef<uint64_t> before,
+                                    llvm::StringRef inputs);
+  /// Compares every output. The candidate's stand in the buffers, or, with
+  /// `candidateInStash`, in the stashes.
+  llvm::Expected<bool> compareOutputs(const InputSet &set, Poison poison,
+                                      bool candidateInStash);
+  llvm::Expected<bool> compareOne(const TaskBuffer &buffer, const InputSet &set,
+                                  Poison poison, bool candidateInStash,
+                                  std::vector<const TaskBuffer *> &beyond);
+  llvm::Expected<bool>
+  compareConditioned(llvm::ArrayRef<const TaskBuffer *> beyond,
+                     const InputSet &set, Poison poison, bool candidateInStash);
+  llvm::Expected<bool> mismatch(const TaskBuffer &buffer, DevicePointer out,
+                                DevicePointer reference,
+                                const FsrDifference &difference,
+                                const InputSet &set);
+  FsrMode modeOf(const TaskBuffer &buffer, const InputSet &set) const;
+  double factorOf(const TaskBuffer &buffer) const;
+  void describeRules();
+
+  // Measure.cpp
+  llvm::Expected<bool> measure();
+  llvm::Expected<Sample> sample(Who who);
+  llvm::Error warmUp();
+  llvm::Expected<bool> race(double noise);
+  llvm::Expected<bool> checkTimedOutput(bool candidateStashed);
+  llvm::Expected<bool> checkHostClock();
+  llvm::Expected<bool> checkPhysics();
+  llvm::Error refresh();
+  void summarise(double confidence);
+  double budgetLeftMs() const;
+
+  Helpers &helpers;
+  const WireEvaluate &request;
+  const KernelTask &task;
+  llvm::StringRef referenceImage, candidateImage;
+  Emit emit;
+
+  EvaluateResult result;
+  bool dead = false;
+  bool candidatePhase = false;
+
+  std::unique_ptr<LoadedImage> reference, candidate;
+  FunctionHandle referenceFunction = nullptr;
+  std::vector<FunctionHandle> candidateFunctions;
+  std::unique_ptr<TaskBuffers> buffers;
+  std::unique_ptr<InputPlan> inputs;
+  std::mt19937_64 random;
+  uint64_t maskKey = 0;
+
+  // What is known of the original.
+  double originalUs = 0;
+  bool originalKnown = false, originalDeterministic = true;
+  bool candidateDeterministic = true;
+  bool placedShifted = false;
+
+  DevicePointer rowMaxima = 0, noiseMaxima = 0;
+  double worstRatio = 0;
+  uint64_t bitsDiffered = 0;
+  bool conditioned = false;
+
+  // Timing.
+  Measurement measurement;
+  EventHandle startEvent = nullptr, stopEvent = nullptr;
+  DevicePointer flushMemory = 0;
+  uint64_t flushBytes = 0;
+  uint32_t flushValue = 0;
+  double holdUs = 100;
+  int64_t batch = 1;
+  bool inPlace = false;
+  InputSet timingSet;
+  unsigned timingSets = 0;
+  Deadline::Clock::time_point timingStart;
+  double budgetMs = 0;
+};
+
+} // namespace fsr
+
+#endif // FSR_LIB_WORKER_EVALUATION_H

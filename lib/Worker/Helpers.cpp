@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Launches of the helper kernels. Every kernel strides over its items, so the
+// grid is as large as fills the device and no larger.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Helpers.h"
+
+#include "fsr/Support/Error.h"
+
+#include "llvm/ADT/StringSwitch.h"
+
+#include <algorithm>
+
+namespace fsr {
+
+namespace {
+constexpr unsigned threadsPerBlock = 256;
+constexpr uint32_t guardWord = 0xA5C3E17Bu;
+
+constexpr const char *kernelNames[] = {
+    "fsr_fill",  "fsr_poison", "fsr_guard_set",   "fsr_guard_check",
+    "fsr_hash",  "fsr_mask",   "fsr_row_maximum", "fsr_compare",
+    "fsr_flush", "fsr_spin"};
+} // namespace
+
+llvm::StringRef helpersPtx() {
+  static const char text[] =
+#include "HelpersPtx.inc"
+      ;
+  return llvm::StringRef(text, sizeof(text) - 1);
+}
+
+std::optional<FsrFamily> familyCode(llvm::StringRef family) {
+  int code = llvm::StringSwitch<int>(family)
+                 .Case("normal", FsrNormal)
+                 .Case("uniform", FsrUniform)
+                 .Case("loguniform", FsrLogUniform)
+                 .Case("bernoulli", FsrBernoulli)
+                 .Case("signs", FsrSigns)
+                 .Case("integers", FsrIntegers)
+                 .Case("equal", FsrEqual)
+                 .Case("onehot", FsrOneHot)
+                 .Case("alternating", FsrAlternating)
+                 .Case("zeros", FsrZeros)
+                 .Case("denormal", FsrDenormal)
+                 .Case("iota", FsrIota)
+                 .Default(-1);
+  if (code < 0)
+    return std::nullopt;
+  return static_cast<FsrFamily>(code);
+}
+
+llvm::Expected<std::unique_ptr<Helpers>> Helpers::create(Backend &backend) {
+  std::unique_ptr<Helpers> helpers(new Helpers(backend));
+  auto facts = backend.properties();
+  if (!facts)
+    return facts.takeError();
+  helpers->facts = *facts;
+  auto stream = backend.createStream();
+  if (!stream)
+    return stream.takeError();
+  helpers->queue = *stream;
+  auto module = backend.loadModule(helpersPtx());
+  if (!module)
+    return addContext(module.takeError(), "cannot load the helper kernels");
+  helpers->module = *module;
+  for (unsigned i = 0; i < NumKernels; ++i) {
+    auto function = backend.function(helpers->module, kernelNames[i]);
+    if (!function)
+      return function.takeError();
+    helpers->functions[i] = *function;
+  }
+  auto memory = backend.allocate(256);
+  if (!memory)
+    return memory.takeError();
+  helpers->result = *memory;
+  helpers->spinResult = *memory + 128;
+  return helpers;
+}
+
+Helpers::~Helpers() {
+  // In a dead context these fail, and the process is about to end.
+  if (result)
+    llvm::consumeError(device.release(result));
+  if (module)
+    llvm::consumeError(device.unloadModule(module));
+  if (queue)
+    llvm::consumeError(device.destroyStream(queue));
+}
+
+llvm::Error Helpers::launch(Kernel kernel, uint64_t items,
+                            llvm::ArrayRef<void *> params) {
+  if (items == 0)
+    return llvm::Error::success();
+  uint64_t blocks = (items + threadsPerBlock - 1) / threadsPerBlock;
+  uint64_t most = std::max<int64_t>(1, facts.multiprocessors) * 16;
+  BackendLaunch launch;
+  launch.function = functions[kernel];
+  launch.name = kernelNames[kernel];
+  launch.grid[0] = std::min(blocks, most);
+  launch.block[0] = kernel == Spin ? 1 : threadsPerBlock;
+  launch.stream = queue;
+  launch.params = params;
+  return device.launch(launch);
+}
+
+llvm::Error Helpers::readResult(void *to, size_t bytes) {
+  if (llvm::Error error = device.copyToHost(to, result, bytes, queue))
+    return error;
+  return device.synchronize(queue);
+}
+
+llvm::Error Helpers::fill(const FsrFill &fill) {
+  FsrFill copy = fill;
+  return launch(Fill, fill.count, {&copy});
+}
+
+llvm::Error Helpers::poison(DevicePointer to, uint64_t count,
+                            unsigned elementBytes, uint64_t bits) {
+  return launch(Poison, count, {&to, &count, &elementBytes, &bits});
+}
+
+llvm::Error Helpers::setGuard(DevicePointer from, uint64_t bytes) {
+  uint32_t word = guardWord;
+  return launch(GuardSet, bytes, {&from, &bytes, &word});
+}
+
+llvm::Expected<ZoneDamage> Helpers::checkGuard(DevicePointer from,
+                                               uint64_t bytes) {
+  uint64_t answer[3] = {0, ~uint64_t(0), 0};
+  if (llvm::Error error =
+          device.copyToDevice(result, answer, sizeof(answer), queue))
+    return std::move(error);
+  uint32_t word = guardWord;
+  if (llvm::Error error =
+          launch(GuardCheck, bytes, {&from, &bytes, &word, &result}))
+    return std::move(error);
+  if (llvm::Error error = readResult(answer, sizeof(answer)))
+    return std::move(error);
+  return ZoneDamage{answer[0], answer[1], answer[2]};
+}
+
+llvm::Expected<uint64_t> Helpers::hash(DevicePointer from, uint64_t count,
+                                       unsigned elementBytes) {
+  if (llvm::Error error = clear(result, 8))
+    return std::move(error);
+  if (llvm::Error error =
+          launch(Hash, count, {&from, &count, &elementBytes, &result}))
+    return std::move(error);
+  uint64_t answer = 0;
+  if (llvm::Error error = readResult(&answer, sizeof(answer)))
+    return std::move(error);
+  return answer;
+}
+
+llvm::Error Helpers::mask(DevicePointer at, uint64_t bytes, uint64_t key) {
+  uint64_t blocks = (bytes + 15) / 16;
+  return launch(Mask, blocks, {&at, &blocks, &key});
+}
+
+llvm::Error Helpers::rowMaximum(FsrCompare compare, DevicePointer maximum) {
+  if (compare.count == 0)
+    return llvm::Error::success();
+  compare.rowMaximum = maximum;
+  if (llvm::Error error = clear(maximum, compare.count / compare.row * 8))
+    return error;
+  uint64_t segments = (compare.row + 4095) / 4096;
+  return launch(RowMaximum, compare.count / compare.row * segments * 32,
+                {&compare});
+}
+
+llvm::Expected<FsrDifference> Helpers::compare(FsrCompare compare) {
+  FsrDifference answer{};
+  answer.first = ~uint64_t(0);
+  compare.result = result;
+  if (llvm::Error error =
+          device.copyToDevice(result, &answer, sizeof(answer), queue))
+    return std::move(error);
+  if (llvm::Error error = launch(Compare, compare.count, {&compare}))
+    return std::move(error);
+  if (llvm::Error error = readResult(&answer, sizeof(answer)))
+    return std::move(error);
+  return answer;
+}
+
+llvm::Error Helpers::flush(DevicePointer to, uint64_t bytes, uint32_t value) {
+  uint64_t words = bytes / 4;
+  return launch(Flush, words, {&to, &words, &value});
+}
+
+llvm::Error Helpers::spin(double microseconds) {
+  uint64_t nanos = std::max(0.0, microseconds * 1000);
+  return launch(Spin, 1, {&nanos, &spinResult});
+}
+
+llvm::Expected<SpinReading> Helpers::spinReading() {
+  uint64_t answer[2] = {0, 0};
+  if (llvm::Error error =
+          device.copyToHost(answer, spinResult, sizeof(answer), queue))
+    return std::move(error);
+  if (llvm::Error error = synchronize())
+    return std::move(error);
+  SpinReading reading;
+  if (answer[1])
+    reading.clockMhz = double(answer[0]) / double(answer[1]) * 1000;
+  return reading;
+}
+
+llvm::Error Helpers::copy(DevicePointer to, DevicePointer from,
+                          uint64_t bytes) {
+  if (bytes == 0)
+    return llvm::Error::success();
+  return device.copyAny(reinterpret_cast<void *>(to),
+                        reinterpret_cast<const void *>(from), bytes, queue);
+}
+
+llvm::Error Helpers::clear(DevicePointer at, uint64_t bytes) {
+  if (bytes == 0)
+    return llvm::Error::success();
+  return device.fill8(at, 0, bytes, queue);
+}
+
+llvm::Error Helpers::synchronize() { return device.synchronize(queue); }
+
+} // namespace fsr

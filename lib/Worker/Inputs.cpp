@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The families and their parameters. Exact inputs keep every partial sum below
+// the largest integer that the narrowest float type holds, so each order of
+// additions gives the same value.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Inputs.h"
+
+#include "fsr/Support/Hash.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace fsr {
+
+namespace {
+
+/// 1/u of the narrowest float type among the buffers: integers up to here are
+/// exact.
+double exactLimit(const KernelTask &task) {
+  double limit = std::ldexp(1.0, 53);
+  for (const Argument &argument : task.arguments)
+    if (isFloat(argument.element))
+      limit = std::min(limit, 1 / unitRoundoff(argument.element));
+  return limit;
+}
+
+bool narrowRange(const KernelTask &task) {
+  return std::any_of(
+      task.arguments.begin(), task.arguments.end(),
+      [](const Argument &a) { return a.element == ElementType::F16; });
+}
+
+FillRecipe recipe(llvm::StringRef family, std::vector<double> parameters) {
+  FillRecipe recipe;
+  recipe.family = family.str();
+  recipe.parameters = std::move(parameters);
+  return recipe;
+}
+
+// Far apart, so that the sets of one phase never meet those of another.
+enum : uint64_t {
+  ExactBase = 0x100,
+  WorkBase = 0x200,
+  FullBase = 0x300,
+  TimingBase = 0x10000
+};
+
+} // namespace
+
+FillRecipe recipeFor(ElementType element, const FillRecipe &wanted) {
+  if (isFloat(element) || wanted.family == "integers" ||
+      wanted.family == "iota" || wanted.family == "zeros" ||
+      wanted.family == "equal" || wanted.family == "bernoulli" ||
+      wanted.family == "onehot")
+    return wanted;
+  return element == ElementType::I1 ? recipe("bernoulli", {0.5})
+                                    : recipe("integers", {0, 15});
+}
+
+InputPlan::InputPlan(const KernelTask &task, uint64_t runSeed,
+                     llvm::StringRef imageDigest)
+    : task(task), runSeed(runSeed), imageDigest(imageDigest.str()) {}
+
+uint64_t InputPlan::seed(uint64_t index) const {
+  std::string digest = FieldHasher()
+                           .add(int64_t(runSeed))
+                           .add(imageDigest)
+                           .add(int64_t(index))
+                           .digest();
+  uint64_t seed = 0;
+  llvm::StringRef(digest).take_front(16).getAsInteger(16, seed);
+  return seed;
+}
+
+InputSet InputPlan::base(llvm::StringRef words, uint64_t index,
+                         size_t which) const {
+  InputSet set;
+  set.words = words.str();
+  set.seed = seed(index);
+  if (which < task.workload.size())
+    set.fills = task.workload[which].fills;
+  set.fills.resize(task.arguments.size());
+  for (size_t i = 0; i < set.fills.size(); ++i)
+    set.fills[i] = recipeFor(task.arguments[i].element, set.fills[i]);
+  return set;
+}
+
+InputSet InputPlan::withFloats(llvm::StringRef words, uint64_t index,
+                               const FillRecipe &wanted) const {
+  InputSet set = base(words, index, 0);
+  for (size_t i = 0; i < set.fills.size(); ++i)
+    if (task.arguments[i].isBuffer && isFloat(task.arguments[i].element))
+      set.fills[i] = wanted;
+  return set;
+}
+
+std::vector<InputSet> InputPlan::exact() const {
+  std::vector<InputSet> sets;
+  double limit = exactLimit(task);
+  double terms = std::max<double>(1, double(task.work.accumulation));
+  double density = std::min(0.5, limit / (4 * terms));
+  sets.push_back(
+      withFloats("zeros and ones", ExactBase, recipe("bernoulli", {density})));
+  sets.push_back(withFloats("minus one, zero and one", ExactBase + 1,
+                            recipe("signs", {density})));
+  double largest = std::floor(std::sqrt(limit / (4 * terms)));
+  largest = std::min(largest, 4.0);
+  if (largest >= 2)
+    sets.push_back(withFloats("small integers", ExactBase + 2,
+                              recipe("integers", {-largest, largest})));
+  for (InputSet &set : sets)
+    set.exact = true;
+  return sets;
+}
+
+std::vector<InputSet> InputPlan::workload() const {
+  std::vector<InputSet> sets;
+  for (size_t i = 0; i < std::max<size_t>(1, task.workload.size()); ++i)
+    sets.push_back(base("the workload's own", WorkBase + 2 * i, i));
+  for (size_t i = 0, cases = sets.size(); i < cases; ++i) {
+    sets.push_back(base("the workload's own", WorkBase + 2 * i + 1, i));
+    sets.back().shifted = true;
+  }
+  return sets;
+}
+
+std::vector<InputSet> InputPlan::battery() const {
+  bool anyFloat = std::any_of(
+      task.arguments.begin(), task.arguments.end(), [](const Argument &a) {
+        return a.isBuffer && isFloat(a.element) && a.access != Access::Write;
+      });
+  if (!anyFloat)
+    return {};
+  bool narrow = narrowRange(task);
+  std::vector<InputSet> sets;
+  auto add = [&](llvm::StringRef words, FillRecipe wanted) {
+    sets.push_back(withFloats(words, FullBase + sets.size(), wanted));
+  };
+  add("normal, shifted and scaled", recipe("normal", {3, 5}));
+  add("uniform", recipe("uniform", {-2, 2}));
+  add("log-uniform of either sign",
+      narrow ? recipe("loguniform", {0.015625, 64})
+             : recipe("loguniform", {0.0009765625, 1024}));
+  add("one non-zero element a row", recipe("onehot", {3}));
+  add("all equal", recipe("equal", {1}));
+  add("alternating large and small",
+      recipe("alternating", {narrow ? 64.0 : 1024.0, 0.0009765625}));
+  add("zeros", recipe("zeros", {}));
+  add("denormals", recipe("denormal", {}));
+  return sets;
+}
+
+InputSet InputPlan::timing(unsigned i) const {
+  return base("the workload's own, fresh while timing", TimingBase + i, 0);
+}
+
+} // namespace fsr

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Which inputs a candidate is tried on. Integer buffers always keep the
+// workload's own recipe, since they may be indices; float buffers get families
+// whose faults show in different ways.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSR_LIB_WORKER_INPUTS_H
+#define FSR_LIB_WORKER_INPUTS_H
+
+#include "fsr/Core/KernelTask.h"
+
+namespace fsr {
+
+/// One filling of all buffers.
+struct InputSet {
+  std::string words;             ///< For people and prompts; never a seed.
+  std::vector<FillRecipe> fills; ///< One an argument.
+  uint64_t seed = 0;
+  bool exact = false;   ///< Demands equal values.
+  bool shifted = false; ///< Buffers get no more than the proved alignment.
+  double perturb = 0;   ///< Relative, for the conditioning run.
+};
+
+class InputPlan {
+public:
+  /// `imageDigest` names the candidate's image: seeds exist only after it.
+  InputPlan(const KernelTask &task, uint64_t runSeed,
+            llvm::StringRef imageDigest);
+
+  std::vector<InputSet> exact() const;
+  /// The workload's recipes: one aligned, one shifted, a case.
+  std::vector<InputSet> workload() const;
+  /// Families for a candidate that would become the best.
+  std::vector<InputSet> battery() const;
+  /// The `i`-th fresh set for timing.
+  InputSet timing(unsigned i) const;
+
+private:
+  InputSet base(llvm::StringRef words, uint64_t index, size_t which) const;
+  InputSet withFloats(llvm::StringRef words, uint64_t index,
+                      const FillRecipe &recipe) const;
+  uint64_t seed(uint64_t index) const;
+
+  const KernelTask &task;
+  uint64_t runSeed;
+  std::string imageDigest;
+};
+
+/// The recipe as an element type can have it: integer buffers take no float
+/// family.
+FillRecipe recipeFor(ElementType element, const FillRecipe &recipe);
+
+} // namespace fsr
+
+#endif // FSR_LIB_WORKER_INPUTS_H

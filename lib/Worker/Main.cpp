@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// `fsr-worker device`: the protocol on standard input and output. Frames leave
+// through a private copy of the output, and what else is printed, a kernel's
+// printf above all, goes to standard error.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsr/Worker/Worker.h"
+
+#include "fsr/Support/Error.h"
+#include "fsr/Support/Frame.h"
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace fsr {
+
+namespace {
+
+/// "cuda" or "cuda:N".
+std::optional<int> parseDevice(llvm::StringRef text) {
+  if (text == "cuda")
+    return 0;
+  unsigned ordinal = 0;
+  if (!text.consume_front("cuda:") || text.getAsInteger(10, ordinal) ||
+      ordinal > 1024)
+    return std::nullopt;
+  return int(ordinal);
+}
+
+/// The peer waits for the answer to its hello: it gets the reason there.
+int refuse(int in, int out, llvm::Error error) {
+  ErrorKind kind = kindOf(error);
+  std::string message = llvm::toString(std::move(error));
+  llvm::errs() << "fsr-worker: error: " << message << '\n';
+  auto frame = readFrame(in);
+  if (!frame) {
+    llvm::consumeError(frame.takeError());
+    return 1;
+  }
+  if (!*frame)
+    return 1;
+  Frame answer;
+  answer.header = llvm::json::Object{
+      {"event", "error"},
+      {"kind", kind == ErrorKind::BadInput ? "BadInput" : "Unavailable"},
+      {"message", message}};
+  llvm::consumeError(writeFrame(out, answer));
+  return 1;
+}
+
+} // namespace
+
+int deviceWorkerMain(int argc, char **argv) {
+  int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+  if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
+    llvm::errs() << "fsr-worker: error: cannot set up standard output\n";
+    return 1;
+  }
+  int ordinal = 0;
+  for (int i = 1; i < argc; ++i) {
+    llvm::StringRef argument = argv[i];
+    if (!argument.consume_front("--device=")) {
+      llvm::errs() << "fsr-worker: error: unknown option '" << argv[i]
+                   << "'; known is --device=cuda:N\n";
+      return 1;
+    }
+    auto parsed = parseDevice(argument);
+    if (!parsed)
+      return refuse(
+          STDIN_FILENO, out,
+          makeError(ErrorKind::BadInput, "unknown device '" + argument +
+                                             "'; wanted cuda or cuda:N"));
+    ordinal = *parsed;
+  }
+  auto backend = openCudaBackend(ordinal);
+  if (!backend)
+    return refuse(STDIN_FILENO, out, backend.takeError());
+  int status = serveDevice(**backend, STDIN_FILENO, out);
+  // Tearing down a dead context can hang; the process ends either way.
+  if (status == 3)
+    _exit(status);
+  return status;
+}
+
+} // namespace fsr

@@ -1,0 +1,549 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Does the candidate do what the original does? docs/design/validation.md says
+// in words what is checked here and what is not.
+//
+// Messages go back to the author of the candidate. They tell the family of the
+// inputs, the place and the two values; never a seed, and of the bound only the
+// order of magnitude by which it was missed.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Evaluation.h"
+
+#include "fsr/Support/Error.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#define FSR_DEVICE static inline
+#include "kernels/elements.inl"
+
+namespace fsr {
+
+namespace {
+
+/// Covers rounding of results near zero, where a share of the row's maximum is
+/// below what the type can hold.
+double smallestStep(ElementType type, bool flushes) {
+  switch (type) {
+  case ElementType::F16:
+    return std::ldexp(1.0, flushes ? -14 : -24);
+  case ElementType::BF16:
+    return std::ldexp(1.0, flushes ? -126 : -133);
+  case ElementType::F32:
+    return std::ldexp(1.0, flushes ? -126 : -149);
+  default:
+    return std::ldexp(1.0, flushes ? -1022 : -1074);
+  }
+}
+
+std::string printElement(uint64_t bits, ElementType type) {
+  switch (type) {
+  case ElementType::I1:
+  case ElementType::I8:
+    return llvm::itostr(int8_t(bits));
+  case ElementType::I16:
+    return llvm::itostr(int16_t(bits));
+  case ElementType::I32:
+    return llvm::itostr(int32_t(bits));
+  case ElementType::I64:
+    return llvm::itostr(int64_t(bits));
+  default: {
+    double value = fsrToDouble(bits, static_cast<uint32_t>(type));
+    char text[40];
+    snprintf(text, sizeof(text), "%.9g", value);
+    return text;
+  }
+  }
+}
+
+/// "[3, 5]" and the offset in elements.
+std::pair<std::string, uint64_t> placeOf(const Argument &argument,
+                                         uint64_t index) {
+  std::vector<uint64_t> coordinates(argument.sizes.size());
+  uint64_t offset = 0;
+  for (size_t d = argument.sizes.size(); d-- > 0;) {
+    uint64_t size = std::max<int64_t>(1, argument.sizes[d]);
+    coordinates[d] = index % size;
+    offset += coordinates[d] * argument.strides[d];
+    index /= size;
+  }
+  std::string text = "[";
+  for (size_t d = 0; d < coordinates.size(); ++d)
+    text += (d ? ", " : "") + llvm::utostr(coordinates[d]);
+  return {text + "]", offset};
+}
+
+} // namespace
+
+FsrMode Evaluation::modeOf(const TaskBuffer &buffer,
+                           const InputSet &set) const {
+  if (!isFloat(buffer.argument->element))
+    return FsrBits;
+  return set.exact && originalDeterministic ? FsrValue : FsrBound;
+}
+
+double Evaluation::factorOf(const TaskBuffer &buffer) const {
+  double terms = std::max<double>(1, double(task.work.accumulation));
+  return 8 * std::sqrt(terms) * unitRoundoff(buffer.argument->element);
+}
+
+/// Runs the original twice: its time, whether it is deterministic, and whether
+/// it keeps to what the task says of it.
+llvm::Error Evaluation::learnOriginal(const InputSet &set, Poison poison) {
+  if (llvm::Error error = begin("original-first-run", 120e3 + helperSlackMs()))
+    return error;
+  auto start = helpers.backend().createEvent(true);
+  if (!start)
+    return start.takeError();
+  startEvent = *start;
+  auto stop = helpers.backend().createEvent(true);
+  if (!stop)
+    return stop.takeError();
+  stopEvent = *stop;
+  std::vector<uint64_t> before, first, second;
+  for (unsigned pass = 0; pass < 2; ++pass) {
+    if (llvm::Error error = buffers->fill(set, false))
+      return error;
+    if (llvm::Error error = buffers->poisonOutputs(poison))
+      return error;
+    if (pass == 0) {
+      auto hashes = buffers->hashReadOnly();
+      if (!hashes)
+        return hashes.takeError();
+      before = *hashes;
+    }
+    if (llvm::Error error =
+            helpers.backend().record(startEvent, helpers.stream()))
+      return error;
+    if (llvm::Error error = launch(Who::Original))
+      return error;
+    if (llvm::Error error =
+            helpers.backend().record(stopEvent, helpers.stream()))
+      return error;
+    if (llvm::Error error = helpers.synchronize())
+      return error;
+    auto hashes = buffers->hashWritten();
+    if (!hashes)
+      return hashes.takeError();
+    (pass ? second : first) = *hashes;
+  }
+  auto elapsed = helpers.backend().elapsedMs(startEvent, stopEvent);
+  if (!elapsed)
+    return elapsed.takeError();
+  originalUs = *elapsed * 1000;
+  originalKnown = true;
+  auto damage = buffers->findGuardDamage();
+  if (!damage)
+    return damage.takeError();
+  if (!damage->empty())
+    return makeError(ErrorKind::Unsupported,
+                     "the original kernel " + *damage +
+                         ": there is nothing to compare with");
+  auto after = buffers->hashReadOnly();
+  if (!after)
+    return after.takeError();
+  if (*after != before)
+    return makeError(ErrorKind::Unsupported,
+                     "the original kernel writes a buffer that the task calls "
+                     "read-only");
+  originalDeterministic = first == second;
+  if (!originalDeterministic) {
+    size_t at = 0;
+    for (const TaskBuffer &buffer : buffers->buffers()) {
+      if (!buffer.written())
+        continue;
+      if (!isFloat(buffer.argument->element) && first[at] != second[at])
+        return makeError(ErrorKind::Unsupported,
+                         "the original kernel gives other integers in buffer " +
+                             buffer.argument->name +
+                             " each time: there is nothing to compare with");
+      ++at;
+    }
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<bool> Evaluation::checkTouched(llvm::ArrayRef<uint64_t> before,
+                                              llvm::StringRef inputWords) {
+  auto damage = buffers->findGuardDamage();
+  if (!damage)
+    return damage.takeError();
+  if (!damage->empty()) {
+    addCheck("guard-zones", false, inputWords, "no byte changed", *damage);
+    return finish(Verdict::Unsafe, *damage + " (" + inputWords + " inputs)");
+  }
+  auto after = buffers->hashReadOnly();
+  if (!after)
+    return after.takeError();
+  size_t at = 0;
+  for (const TaskBuffer &buffer : buffers->buffers()) {
+    if (buffer.written())
+      continue;
+    if ((*after)[at] != before[at]) {
+      std::string what =
+          "wrote buffer " + buffer.argument->name + ", which is read-only";
+      addCheck("inputs-unchanged", false, inputWords, "same hash", what);
+      return finish(Verdict::Unsafe, what + " (" + inputWords + " inputs)");
+    }
+    ++at;
+  }
+  return true;
+}
+
+/// Inputs restored, outputs poisoned, the candidate run, its surroundings
+/// looked at.
+llvm::Expected<bool>
+Evaluation::runCandidateOn(const InputSet &set, Poison poison,
+                           llvm::ArrayRef<uint64_t> before) {
+  if (llvm::Error error = buffers->fill(set, true))
+    return std::move(error);
+  if (llvm::Error error = buffers->poisonOutputs(poison))
+    return std::move(error);
+  if (llvm::Error error = buffers->poisonScratch())
+    return std::move(error);
+  if (llvm::Error error = helpers.synchronize())
+    return std::move(error);
+  if (llvm::Error error = beginCandidate(1))
+    return std::move(error);
+  if (llvm::Error error = launch(Who::Candidate))
+    return std::move(error);
+  if (llvm::Error error = helpers.synchronize())
+    return std::move(error);
+  if (llvm::Error error = begin("original-check", 2 * helperSlackMs()))
+    return std::move(error);
+  return checkTouched(before, set.words);
+}
+
+llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
+                                          bool twice) {
+  if (llvm::Error error = beginOriginal(1))
+    return std::move(error);
+  if (set.shifted != placedShifted) {
+    if (llvm::Error error = buffers->place(set.shifted))
+      return std::move(error);
+    placedShifted = set.shifted;
+  }
+  if (!originalKnown)
+    if (llvm::Error error = learnOriginal(set, poison))
+      return std::move(error);
+  if (llvm::Error error = buffers->fill(set, false))
+    return std::move(error);
+  if (llvm::Error error = buffers->poisonOutputs(poison))
+    return std::move(error);
+  auto before = buffers->hashReadOnly();
+  if (!before)
+    return before.takeError();
+  if (llvm::Error error = launch(Who::Original))
+    return std::move(error);
+  if (llvm::Error error = buffers->stashOutputs())
+    return std::move(error);
+  if (llvm::Error error = buffers->maskStashes(maskKey))
+    return std::move(error);
+  auto goesOn = runCandidateOn(set, poison, *before);
+  if (!goesOn || !*goesOn)
+    return goesOn;
+  std::vector<uint64_t> first;
+  if (twice) {
+    auto hashes = buffers->hashWritten();
+    if (!hashes)
+      return hashes.takeError();
+    first = *hashes;
+  }
+  if (llvm::Error error = buffers->maskStashes(maskKey))
+    return std::move(error);
+  goesOn = compareOutputs(set, poison, false);
+  if (!goesOn || !*goesOn || !twice)
+    return goesOn;
+
+  if (llvm::Error error = buffers->maskStashes(maskKey))
+    return std::move(error);
+  goesOn = runCandidateOn(set, poison, *before);
+  if (!goesOn || !*goesOn)
+    return goesOn;
+  auto second = buffers->hashWritten();
+  if (!second)
+    return second.takeError();
+  if (*second == first)
+    return true;
+  // Floating-point atomics do this honestly; a race does it too. What is left
+  // to demand is that every run keeps to the bound.
+  candidateDeterministic = false;
+  if (llvm::Error error = buffers->maskStashes(maskKey))
+    return std::move(error);
+  return compareOutputs(set, poison, false);
+}
+
+llvm::Expected<bool> Evaluation::mismatch(const TaskBuffer &buffer,
+                                          DevicePointer out,
+                                          DevicePointer reference,
+                                          const FsrDifference &difference,
+                                          const InputSet &set) {
+  const Argument &argument = *buffer.argument;
+  auto [place, offset] = placeOf(argument, difference.first);
+  uint64_t got = 0, wanted = 0;
+  unsigned size = buffer.elementBytes();
+  if (llvm::Error error = helpers.backend().copyToHost(
+          &got, out + offset * size, size, helpers.stream()))
+    return std::move(error);
+  if (llvm::Error error = helpers.backend().copyToHost(
+          &wanted, reference + offset * size, size, helpers.stream()))
+    return std::move(error);
+  if (llvm::Error error = helpers.synchronize())
+    return std::move(error);
+  std::string text = llvm::formatv(
+      "buffer {0} differs from the original in {1} of {2} elements on {3} "
+      "inputs; the first at {4}: got {5}, wanted {6}",
+      argument.name, difference.failing, argument.numElements(), set.words,
+      place, printElement(got, argument.element),
+      printElement(wanted, argument.element));
+  double ratio = fsrDouble(difference.worst);
+  if (ratio > 1)
+    text += llvm::formatv("; the largest error is about 10^{0} times what "
+                          "rounding explains",
+                          int64_t(std::ceil(std::log10(ratio))));
+  if (difference.unwritten)
+    text += llvm::formatv("; {0} elements were left unwritten",
+                          difference.unwritten);
+  addCheck("equal", false, set.words,
+           modeOf(buffer, set) == FsrBound ? "8*sqrt(n)*u*max|reference| a row"
+                                           : "bit equality",
+           text);
+  return finish(Verdict::Mismatch, text);
+}
+
+llvm::Expected<bool>
+Evaluation::compareOne(const TaskBuffer &buffer, const InputSet &set,
+                       Poison poison, bool candidateInStash,
+                       std::vector<const TaskBuffer *> &beyond) {
+  DevicePointer out = candidateInStash ? buffer.stash : buffer.data;
+  DevicePointer original = candidateInStash ? buffer.data : buffer.stash;
+  FsrCompare compare = buffers->comparison(buffer, out, original);
+  if (!compare.count)
+    return true;
+  compare.mode = modeOf(buffer, set);
+  compare.hasPoison = buffer.poisoned();
+  compare.poison = TaskBuffers::poisonBits(poison, buffer.elementBytes());
+  if (compare.mode == FsrBound) {
+    compare.factor = factorOf(buffer);
+    compare.tiny = 8 * std::sqrt(std::max<double>(1, task.work.accumulation)) *
+                   smallestStep(buffer.argument->element, task.fastMath);
+    FsrCompare rows = compare;
+    rows.out = 0;
+    if (llvm::Error error = helpers.rowMaximum(rows, rowMaxima))
+      return std::move(error);
+    compare.rowMaximum = rowMaxima;
+  }
+  auto difference = helpers.compare(compare);
+  if (!difference)
+    return difference.takeError();
+  bitsDiffered += difference->bitsDiffer;
+  if (!difference->failing)
+    worstRatio = std::max(worstRatio, fsrDouble(difference->worst));
+  if (!buffer.contiguous() && !buffer.overlapping()) {
+    // Elements and the storage between them, against elements alone.
+    FsrCompare storage = compare;
+    storage.mode = FsrBits;
+    storage.count = buffer.storageElements();
+    storage.layout.rank = 1;
+    storage.layout.size[0] = storage.count;
+    storage.layout.stride[0] = 1;
+    auto whole = helpers.compare(storage);
+    if (!whole)
+      return whole.takeError();
+    if (whole->bitsDiffer > difference->bitsDiffer) {
+      std::string what = llvm::formatv(
+          "wrote {0} places between the elements of buffer {1}",
+          whole->bitsDiffer - difference->bitsDiffer, buffer.argument->name);
+      addCheck("guard-zones", false, set.words, "no byte changed", what);
+      return finish(Verdict::Unsafe, what);
+    }
+  }
+  if (!difference->failing)
+    return true;
+  if (compare.mode == FsrBound) {
+    beyond.push_back(&buffer);
+    return true;
+  }
+  return mismatch(buffer, out, original, *difference, set);
+}
+
+llvm::Expected<bool> Evaluation::compareOutputs(const InputSet &set,
+                                                Poison poison,
+                                                bool candidateInStash) {
+  std::vector<const TaskBuffer *> beyond;
+  for (const TaskBuffer &buffer : buffers->buffers()) {
+    if (!buffer.stash)
+      continue;
+    auto goesOn = compareOne(buffer, set, poison, candidateInStash, beyond);
+    if (!goesOn || !*goesOn)
+      return goesOn;
+  }
+  if (beyond.empty())
+    return true;
+  return compareConditioned(beyond, set, poison, candidateInStash);
+}
+
+/// Some inputs make every algorithm inexact: the variance of equal numbers is
+/// all rounding. An error beyond the bound is allowed where two units of
+/// rounding in the *inputs* move the original's own result as far.
+llvm::Expected<bool>
+Evaluation::compareConditioned(llvm::ArrayRef<const TaskBuffer *> beyond,
+                               const InputSet &set, Poison poison,
+                               bool candidateInStash) {
+  if (llvm::Error error = beginOriginal(2))
+    return std::move(error);
+  // Per failing buffer: the candidate's result, and the original's.
+  std::vector<std::pair<DevicePointer, DevicePointer>> kept;
+  uint64_t rows = 1;
+  for (const TaskBuffer *buffer : beyond) {
+    auto copy = buffers->extra(buffer->extent);
+    if (!copy)
+      return copy.takeError();
+    if (llvm::Error error = helpers.copy(*copy, buffer->data, buffer->extent))
+      return std::move(error);
+    kept.push_back(candidateInStash ? std::make_pair(buffer->stash, *copy)
+                                    : std::make_pair(*copy, buffer->stash));
+    rows = std::max<uint64_t>(rows,
+                              buffer->argument->numElements() / buffer->row());
+  }
+  if (!noiseMaxima) {
+    auto maxima = buffers->extra(rows * 8);
+    if (!maxima)
+      return maxima.takeError();
+    noiseMaxima = *maxima;
+  }
+  InputSet moved = set;
+  moved.perturb = 2;
+  if (llvm::Error error = buffers->fill(moved, false))
+    return std::move(error);
+  if (llvm::Error error = buffers->poisonOutputs(poison))
+    return std::move(error);
+  if (llvm::Error error = launch(Who::Original))
+    return std::move(error);
+  for (size_t i = 0; i < beyond.size(); ++i) {
+    const TaskBuffer &buffer = *beyond[i];
+    auto [out, original] = kept[i];
+    FsrCompare compare = buffers->comparison(buffer, out, original);
+    compare.mode = FsrBound;
+    compare.hasPoison = buffer.poisoned();
+    compare.poison = TaskBuffers::poisonBits(poison, buffer.elementBytes());
+    compare.factor = factorOf(buffer);
+    compare.tiny = 8 * std::sqrt(std::max<double>(1, task.work.accumulation)) *
+                   smallestStep(buffer.argument->element, task.fastMath);
+    FsrCompare rowsOf = compare;
+    rowsOf.out = 0;
+    if (llvm::Error error = helpers.rowMaximum(rowsOf, rowMaxima))
+      return std::move(error);
+    rowsOf.out = buffer.data;
+    if (llvm::Error error = helpers.rowMaximum(rowsOf, noiseMaxima))
+      return std::move(error);
+    compare.rowMaximum = rowMaxima;
+    compare.noise = noiseMaxima;
+    auto difference = helpers.compare(compare);
+    if (!difference)
+      return difference.takeError();
+    if (difference->failing)
+      return mismatch(buffer, out, original, *difference, set);
+    conditioned = true;
+    worstRatio = std::max(worstRatio, fsrDouble(difference->worst));
+  }
+  // The inputs as they were: callers go on with them.
+  if (llvm::Error error = buffers->fill(set, false))
+    return std::move(error);
+  return true;
+}
+
+llvm::Expected<bool> Evaluation::validateSets(llvm::StringRef name,
+                                              llvm::ArrayRef<InputSet> sets,
+                                              bool twice) {
+  if (sets.empty())
+    return true;
+  worstRatio = 0;
+  bitsDiffered = 0;
+  conditioned = false;
+  std::string words;
+  bool demandsBits = true;
+  for (size_t i = 0; i < sets.size(); ++i) {
+    auto goesOn =
+        validate(sets[i], i % 2 ? Poison::Plain : Poison::NaN, twice && i == 0);
+    if (!goesOn || !*goesOn)
+      return goesOn;
+    if (!llvm::StringRef(words).contains(sets[i].words))
+      words += (words.empty() ? "" : ", ") + sets[i].words;
+    for (const TaskBuffer &buffer : buffers->buffers())
+      if (buffer.stash && modeOf(buffer, sets[i]) == FsrBound)
+        demandsBits = false;
+  }
+  words = llvm::formatv("{0}; {1} in all", words, sets.size());
+  std::string detail;
+  if (demandsBits)
+    detail = "the same values";
+  else if (!bitsDiffered)
+    detail = "the same bits, though the bound would allow less";
+  else
+    detail = llvm::formatv("{0} elements differ in bits; the largest error is "
+                           "{1:f3} of the bound",
+                           bitsDiffered, worstRatio);
+  if (conditioned)
+    detail += "; ill-conditioned inputs were allowed what two units of "
+              "rounding in the input do to the original";
+  addCheck(name, true, words,
+           demandsBits ? "bit equality, zeros of either sign equal"
+                       : "8*sqrt(n)*u*max|reference| a row",
+           detail);
+  return true;
+}
+
+void Evaluation::describeRules() {
+  double bound = 0;
+  for (const TaskBuffer &buffer : buffers->buffers())
+    if (buffer.written() && isFloat(buffer.argument->element))
+      bound = std::max(bound, factorOf(buffer));
+  result.evidence.relativeBound = bound;
+  result.evidence.bitExact = bound == 0;
+}
+
+llvm::Expected<bool> Evaluation::validateQuick() {
+  describeRules();
+  bool anyFloat = false;
+  for (const TaskBuffer &buffer : buffers->buffers())
+    anyFloat = anyFloat || isFloat(buffer.argument->element);
+  if (task.work.exactOnIntegers && anyFloat) {
+    auto goesOn = validateSets("exact-inputs", inputs->exact(), false);
+    if (!goesOn || !*goesOn)
+      return goesOn;
+  }
+  auto goesOn = validateSets("workload-inputs", inputs->workload(), true);
+  if (!goesOn || !*goesOn)
+    return goesOn;
+  addCheck("guard-zones", true, "all of the above",
+           "no byte of 64 KiB on either side of a buffer changed", "");
+  addCheck("inputs-unchanged", true, "all of the above",
+           "read-only buffers keep their hash", "");
+  addCheck("outputs-written", true, "all of the above",
+           "outputs poisoned anew, with two patterns; what the original leaves "
+           "alone stays",
+           "");
+  addCheck("alignment", true, "the workload's own",
+           "one run with no more alignment than the compiler proved", "");
+  addCheck("deterministic", candidateDeterministic, "the workload's own",
+           "two runs, the same bits",
+           candidateDeterministic
+               ? ""
+               : "not deterministic: the bits differ from run to run, every "
+                 "run keeps to the bound");
+  return true;
+}
+
+llvm::Expected<bool> Evaluation::validateFull() {
+  return validateSets("input-battery", inputs->battery(), false);
+}
+
+} // namespace fsr

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The parameter structures of the helper kernels, for both sides of a launch:
+// nvcc and the worker. 64-bit fields first, so that both lay them out alike.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSR_LIB_WORKER_KERNELS_ABI_H
+#define FSR_LIB_WORKER_KERNELS_ABI_H
+
+typedef unsigned char FsrU8;
+typedef unsigned short FsrU16;
+typedef unsigned int FsrU32;
+typedef unsigned long long FsrU64;
+typedef long long FsrI64;
+
+// In the order of fsr::ElementType.
+enum FsrElement {
+  FsrI1,
+  FsrInt8,
+  FsrInt16,
+  FsrInt32,
+  FsrInt64,
+  FsrF16,
+  FsrBF16,
+  FsrF32,
+  FsrF64
+};
+
+// In the order of the table in Helpers.cpp.
+enum FsrFamily {
+  FsrNormal,
+  FsrUniform,
+  FsrLogUniform,
+  FsrBernoulli,
+  FsrSigns,
+  FsrIntegers,
+  FsrEqual,
+  FsrOneHot,
+  FsrAlternating,
+  FsrZeros,
+  FsrDenormal,
+  FsrIota
+};
+
+enum FsrMode { FsrBits, FsrValue, FsrBound };
+
+struct FsrFill {
+  FsrU64 to, count, seed;
+  FsrU64 row; // Elements a row, for the one-hot family.
+  double a, b;
+  double perturb; // Each value is scaled by 1 + or - this.
+  FsrU32 element, family;
+};
+
+struct FsrLayout {
+  FsrI64 rank;
+  FsrI64 size[8], stride[8];
+};
+
+struct FsrCompare {
+  FsrU64 out, reference;
+  FsrU64 rowMaximum; // A double a row; 0: none.
+  FsrU64 noise;      // A double a row, added to what is allowed; 0: none.
+  FsrU64 result;     // FsrDifference, cleared before.
+  FsrU64 count, row, poison;
+  double factor, tiny;
+  FsrLayout layout;
+  FsrU32 element, mode, hasPoison;
+};
+
+struct FsrDifference {
+  FsrU64 failing, bitsDiffer, unwritten;
+  FsrU64 first; // Index of the first failing element; all ones: none.
+  FsrU64 worst; // Bits of the largest error over what is allowed.
+};
+
+#endif // FSR_LIB_WORKER_KERNELS_ABI_H

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The bodies of the worker's helper kernels: fill, poison, guard zones, hash,
+// mask, row maximum, compare, flush, spin. nvcc compiles them through
+// helpers.cu to the PTX that is committed beside; the unit tests compile the
+// same text for the host, as one thread of one warp of one lane. The includer
+// defines
+//
+//   FSR_KERNEL(name)         how a kernel's head begins
+//   FSR_DEVICE               how a function's head begins
+//   FSR_THREAD, FSR_THREADS  index and number of threads, 64-bit
+//   FSR_LANE, FSR_LANES      index and number of lanes in a warp
+//   fsrWarpMax, fsrAtomicAdd, fsrAtomicMin, fsrAtomicMax, fsrClock, fsrNanos,
+//   fsrLog, fsrExp, fsrSqrt, fsrCosPi (each for float and double)
+//
+// Offsets and counts are in elements; an element has 1, 2, 4 or 8 bytes and is
+// aligned to no more than that.
+//
+//===----------------------------------------------------------------------===//
+
+#include "abi.h"
+#include "elements.inl"
+
+//===----------------------------------------------------------------------===//
+// Philox4x32-10
+//===----------------------------------------------------------------------===//
+
+struct FsrWords {
+  FsrU32 w[4];
+};
+
+FSR_DEVICE FsrWords fsrPhilox(FsrU64 seed, FsrU64 index, FsrU32 stream) {
+  FsrWords c;
+  c.w[0] = (FsrU32)index;
+  c.w[1] = (FsrU32)(index >> 32);
+  c.w[2] = stream;
+  c.w[3] = 0;
+  FsrU32 k0 = (FsrU32)seed, k1 = (FsrU32)(seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    FsrU64 p0 = (FsrU64)0xD2511F53u * c.w[0];
+    FsrU64 p1 = (FsrU64)0xCD9E8D57u * c.w[2];
+    FsrWords n;
+    n.w[0] = (FsrU32)(p1 >> 32) ^ c.w[1] ^ k0;
+    n.w[1] = (FsrU32)p1;
+    n.w[2] = (FsrU32)(p0 >> 32) ^ c.w[3] ^ k1;
+    n.w[3] = (FsrU32)p0;
+    c = n;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  return c;
+}
+
+//===----------------------------------------------------------------------===//
+// Fill
+//===----------------------------------------------------------------------===//
+
+// In (0, 1]: its logarithm is finite.
+FSR_DEVICE void fsrUnit(FsrU32 high, FsrU32, float *value) {
+  *value = ((float)(high >> 8) + 1.0f) * 5.9604644775390625e-8f;
+}
+FSR_DEVICE void fsrUnit(FsrU32 high, FsrU32 low, double *value) {
+  FsrU64 bits = ((FsrU64)high << 21) ^ (low >> 11);
+  *value = ((double)bits + 1.0) * 1.1102230246251565e-16;
+}
+
+template <typename Real>
+FSR_DEVICE double fsrContinuous(const FsrFill &f, const FsrWords &random) {
+  Real u, v;
+  fsrUnit(random.w[0], random.w[1], &u);
+  fsrUnit(random.w[2], random.w[3], &v);
+  switch (f.family) {
+  case FsrNormal:
+    return f.a + f.b * (double)(fsrSqrt((Real)-2 * fsrLog(u)) *
+                                fsrCosPi((Real)2 * v));
+  case FsrUniform:
+    return f.a + (f.b - f.a) * (double)u;
+  default: // Log-uniform; of either sign.
+    Real low = fsrLog((Real)f.a), high = fsrLog((Real)f.b);
+    Real magnitude = fsrExp(low + (high - low) * u);
+    return (random.w[2] & 1) ? -(double)magnitude : (double)magnitude;
+  }
+}
+
+FSR_DEVICE FsrU64 fsrElementBits(const FsrFill &f, FsrU64 index) {
+  FsrWords random = fsrPhilox(f.seed, index, 0);
+  double value = 0;
+  switch (f.family) {
+  case FsrNormal:
+  case FsrUniform:
+  case FsrLogUniform:
+    value = f.element == FsrF64 ? fsrContinuous<double>(f, random)
+                                : fsrContinuous<float>(f, random);
+    break;
+  case FsrBernoulli:
+    value = (double)random.w[0] < f.a * 4294967296.0 ? 1 : 0;
+    break;
+  case FsrSigns:
+    if ((double)random.w[0] < f.a * 4294967296.0)
+      value = (random.w[1] & 1) ? 1 : -1;
+    break;
+  case FsrIntegers: {
+    FsrU64 span = (FsrU64)((FsrI64)f.b - (FsrI64)f.a) + 1;
+    FsrU64 bits = ((FsrU64)random.w[0] << 32) | random.w[1];
+    FsrI64 integer = (FsrI64)f.a + (FsrI64)(span ? bits % span : bits);
+    if (!fsrIsFloat(f.element))
+      return f.element == FsrI1 ? (FsrU64)(integer != 0) : (FsrU64)integer;
+    value = (double)integer;
+    break;
+  }
+  case FsrEqual:
+    value = f.a;
+    break;
+  case FsrOneHot: {
+    FsrU64 row = index / f.row;
+    FsrWords place = fsrPhilox(f.seed, row, 1);
+    FsrU64 hot = (((FsrU64)place.w[0] << 32) | place.w[1]) % f.row;
+    value = index - row * f.row == hot ? f.a : 0;
+    break;
+  }
+  case FsrAlternating:
+    value = (index & 1) ? f.b : f.a;
+    break;
+  case FsrDenormal: {
+    FsrU64 bits = ((FsrU64)random.w[0] << 32) | random.w[1];
+    switch (f.element) {
+    case FsrF16:
+      return bits & 0x83FFu;
+    case FsrBF16:
+      return bits & 0x807Fu;
+    case FsrF32:
+      return bits & 0x807FFFFFu;
+    default:
+      return bits & 0x800FFFFFFFFFFFFFull;
+    }
+  }
+  case FsrIota:
+    if (!fsrIsFloat(f.element))
+      return f.element == FsrI1 ? (index & 1) : index;
+    value = (double)index;
+    break;
+  default:
+    break;
+  }
+  if (f.perturb != 0)
+    value *= (random.w[3] & 1) ? 1 + f.perturb : 1 - f.perturb;
+  return fsrFromDouble(value, f.element);
+}
+
+FSR_KERNEL(fsr_fill)(FsrFill f) {
+  FsrU32 size = fsrSize(f.element);
+  for (FsrU64 i = FSR_THREAD; i < f.count; i += FSR_THREADS)
+    fsrStore(f.to, i, size, fsrElementBits(f, i));
+}
+
+FSR_KERNEL(fsr_poison)(FsrU64 to, FsrU64 count, FsrU32 size, FsrU64 bits) {
+  for (FsrU64 i = FSR_THREAD; i < count; i += FSR_THREADS)
+    fsrStore(to, i, size, bits);
+}
+
+//===----------------------------------------------------------------------===//
+// Guard zones: bytes of `word` by address
+//===----------------------------------------------------------------------===//
+
+FSR_DEVICE FsrU8 fsrGuardByte(FsrU64 address, FsrU32 word) {
+  return (FsrU8)(word >> (8 * (address & 3)));
+}
+
+FSR_KERNEL(fsr_guard_set)(FsrU64 from, FsrU64 bytes, FsrU32 word) {
+  for (FsrU64 i = FSR_THREAD; i < bytes; i += FSR_THREADS)
+    *(FsrU8 *)(from + i) = fsrGuardByte(from + i, word);
+}
+
+// result[0]: changed bytes; result[1]: the first, all ones before;
+// result[2]: the last.
+FSR_KERNEL(fsr_guard_check)(FsrU64 from, FsrU64 bytes, FsrU32 word,
+                            FsrU64 result) {
+  FsrU64 *answer = (FsrU64 *)result;
+  FsrU64 changed = 0;
+  for (FsrU64 i = FSR_THREAD; i < bytes; i += FSR_THREADS)
+    if (*(const FsrU8 *)(from + i) != fsrGuardByte(from + i, word)) {
+      ++changed;
+      fsrAtomicMin(answer + 1, i);
+      fsrAtomicMax(answer + 2, i);
+    }
+  if (changed)
+    fsrAtomicAdd(answer, changed);
+}
+
+//===----------------------------------------------------------------------===//
+// Hash and mask
+//===----------------------------------------------------------------------===//
+
+FSR_DEVICE FsrU64 fsrMix(FsrU64 x) {
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+  return x ^ (x >> 31);
+}
+
+// A sum of words mixed with their places: it depends on the order of the words
+// and not on that of the threads. `result` is cleared before.
+FSR_KERNEL(fsr_hash)(FsrU64 from, FsrU64 count, FsrU32 size, FsrU64 result) {
+  FsrU64 sum = 0;
+  for (FsrU64 i = FSR_THREAD; i < count; i += FSR_THREADS)
+    sum += fsrMix(fsrMix(fsrLoad(from, i, size) + 0x9E3779B97F4A7C15ull) ^
+                  fsrMix(i + 1));
+  if (sum)
+    fsrAtomicAdd((FsrU64 *)result, sum);
+}
+
+// XOR with a key stream, 16 bytes a call; twice is the identity.
+FSR_KERNEL(fsr_mask)(FsrU64 at, FsrU64 blocks, FsrU64 key) {
+  for (FsrU64 i = FSR_THREAD; i < blocks; i += FSR_THREADS) {
+    FsrWords stream = fsrPhilox(key, i, 2);
+    FsrU32 *words = (FsrU32 *)at + 4 * i;
+    for (int w = 0; w < 4; ++w)
+      words[w] ^= stream.w[w];
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Row maximum and compare
+//===----------------------------------------------------------------------===//
+
+FSR_DEVICE FsrU64 fsrOffset(const FsrLayout &layout, FsrU64 index) {
+  FsrU64 offset = 0;
+  for (FsrI64 d = layout.rank - 1; d >= 0; --d) {
+    FsrU64 size = (FsrU64)layout.size[d], rest = index / size;
+    offset += (index - rest * size) * (FsrU64)layout.stride[d];
+    index = rest;
+  }
+  return offset;
+}
+
+// The largest finite |a|, or |a - b| where `b` is given, of each row. A warp
+// takes up to 4096 elements of one row. `maximum` is cleared before.
+FSR_KERNEL(fsr_row_maximum)(FsrCompare c) {
+  FsrU32 size = fsrSize(c.element);
+  FsrU64 segments = (c.row + 4095) / 4096, rows = c.count / c.row;
+  FsrU64 warps = FSR_THREADS / FSR_LANES;
+  for (FsrU64 item = FSR_THREAD / FSR_LANES; item < rows * segments;
+       item += warps) {
+    FsrU64 row = item / segments, from = (item - row * segments) * 4096;
+    FsrU64 to = from + 4096 < c.row ? from + 4096 : c.row;
+    double largest = 0;
+    for (FsrU64 i = from + FSR_LANE; i < to; i += FSR_LANES) {
+      FsrU64 offset = fsrOffset(c.layout, row * c.row + i);
+      double value = fsrToDouble(fsrLoad(c.reference, offset, size), c.element);
+      if (c.out)
+        value -= fsrToDouble(fsrLoad(c.out, offset, size), c.element);
+      value = value < 0 ? -value : value;
+      if (fsrIsFinite(value) && value > largest)
+        largest = value;
+    }
+    FsrU64 bits = fsrWarpMax(fsrBits(largest));
+    if (FSR_LANE == 0 && bits)
+      fsrAtomicMax((FsrU64 *)c.rowMaximum + row, bits);
+  }
+}
+
+FSR_KERNEL(fsr_compare)(FsrCompare c) {
+  FsrU32 size = fsrSize(c.element);
+  FsrU64 failing = 0, differ = 0, unwritten = 0, first = ~0ull;
+  double worst = 0;
+  bool poisonIsNaN =
+      fsrIsFloat(c.element) && fsrIsNaN(fsrToDouble(c.poison, c.element));
+  for (FsrU64 i = FSR_THREAD; i < c.count; i += FSR_THREADS) {
+    FsrU64 offset = fsrOffset(c.layout, i);
+    FsrU64 out = fsrLoad(c.out, offset, size);
+    FsrU64 reference = fsrLoad(c.reference, offset, size);
+    if (out == reference)
+      continue;
+    ++differ;
+    bool bad = true;
+    double ratio = 0;
+    bool poisoned = c.hasPoison && (out == c.poison || reference == c.poison);
+    if (poisoned && out == c.poison)
+      ++unwritten;
+    if (fsrIsFloat(c.element) && c.mode != FsrBits &&
+        !(poisoned && poisonIsNaN)) {
+      double o = fsrToDouble(out, c.element);
+      double r = fsrToDouble(reference, c.element);
+      if (fsrIsNaN(o) || fsrIsNaN(r)) {
+        bad = !(fsrIsNaN(o) && fsrIsNaN(r));
+      } else if (!fsrIsFinite(o) || !fsrIsFinite(r)) {
+        bad = o != r;
+      } else {
+        double error = o < r ? r - o : o - r, allowed = 0;
+        if (c.mode == FsrBound) {
+          FsrU64 row = i / c.row;
+          allowed = c.factor * ((const double *)c.rowMaximum)[row] + c.tiny;
+          if (c.noise)
+            allowed += 8 * ((const double *)c.noise)[row];
+        }
+        bad = !(error <= allowed);
+        ratio = allowed > 0 ? error / allowed : 0;
+      }
+    }
+    if (ratio > worst)
+      worst = ratio;
+    if (bad) {
+      ++failing;
+      if (i < first)
+        first = i;
+    }
+  }
+  FsrDifference *result = (FsrDifference *)c.result;
+  if (differ)
+    fsrAtomicAdd(&result->bitsDiffer, differ);
+  if (unwritten)
+    fsrAtomicAdd(&result->unwritten, unwritten);
+  if (worst > 0)
+    fsrAtomicMax(&result->worst, fsrBits(worst));
+  if (failing) {
+    fsrAtomicAdd(&result->failing, failing);
+    fsrAtomicMin(&result->first, first);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Timing
+//===----------------------------------------------------------------------===//
+
+FSR_KERNEL(fsr_flush)(FsrU64 to, FsrU64 words, FsrU32 value) {
+  for (FsrU64 i = FSR_THREAD; i < words; i += FSR_THREADS)
+    ((FsrU32 *)to)[i] = value + (FsrU32)i;
+}
+
+// Holds the stream for about `nanos`, and tells how many clocks and nanoseconds
+// of the device that took: their quotient is the clock rate. One thread.
+FSR_KERNEL(fsr_spin)(FsrU64 nanos, FsrU64 result) {
+  FsrU64 start = fsrNanos(), clock = fsrClock(), now = start;
+  while (now - start < nanos)
+    now = fsrNanos();
+  ((FsrU64 *)result)[0] = fsrClock() - clock;
+  ((FsrU64 *)result)[1] = now - start;
+}

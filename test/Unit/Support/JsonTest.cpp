@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// JSON from outside: depth, encoding, and the one text form.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsr/Support/Json.h"
+#include "fsr/Support/Error.h"
+
+#include "gtest/gtest.h"
+
+using namespace fsr;
+
+static std::string errorOf(llvm::StringRef text) {
+  llvm::Expected<llvm::json::Value> value = parseJson(text);
+  if (value)
+    return "";
+  llvm::Error error = value.takeError();
+  EXPECT_EQ(kindOf(error), ErrorKind::Corrupt);
+  return llvm::toString(std::move(error));
+}
+
+static std::string nested(unsigned depth) {
+  return std::string(depth, '[') + std::string(depth, ']');
+}
+
+TEST(Json, Depth) {
+  EXPECT_EQ(errorOf(nested(maxJsonDepth)), "");
+  EXPECT_EQ(errorOf(nested(maxJsonDepth + 1)),
+            "JSON is nested deeper than 128 levels");
+  EXPECT_NE(errorOf(std::string(16 << 20, '[')), "");
+  std::string objects;
+  for (int i = 0; i < 1000000; ++i)
+    objects += "{\"\":";
+  EXPECT_NE(errorOf(objects), "");
+}
+
+TEST(Json, DepthIgnoresStringsAndSiblings) {
+  std::string brackets(1000, '[');
+  EXPECT_EQ(errorOf("[\"\\\"" + brackets + "\"]"), "");
+  std::string siblings = "[";
+  for (int i = 0; i < 1000; ++i)
+    siblings += "[],";
+  EXPECT_EQ(errorOf(siblings + "[]]"), "");
+  // A string that ends in an escaped backslash has ended.
+  EXPECT_EQ(errorOf("[\"\\\\\"," + brackets), "JSON is nested deeper than "
+                                              "128 levels");
+}
+
+TEST(Json, Garbage) {
+  EXPECT_NE(errorOf(""), "");
+  EXPECT_NE(errorOf("{"), "");
+  EXPECT_NE(errorOf("{\"a\": 1} x"), "");
+  EXPECT_NE(errorOf("\""), "");
+  EXPECT_NE(errorOf("\"\\"), "");
+  EXPECT_NE(errorOf("\"\xff\""), "");
+}
+
+TEST(Json, PrintIsCanonical) {
+  llvm::json::Object one{{"b", 1}, {"a", llvm::json::Array{true}}};
+  llvm::json::Object two{{"a", llvm::json::Array{true}}, {"b", 1}};
+  std::string text = printJson(std::move(one));
+  EXPECT_EQ(text, "{\n  \"a\": [\n    true\n  ],\n  \"b\": 1\n}\n");
+  EXPECT_EQ(text, printJson(std::move(two)));
+}

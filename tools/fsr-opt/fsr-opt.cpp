@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// mlir-opt with FSR's passes: all upstream dialects and passes are in it. One
+// more mode serves the passes themselves: with --fsr-lower-reference it reads a
+// module on standard input and writes the PTX of its kernel, in a process of
+// its own because NVPTX may end it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsr/IR/Kernels.h"
+#include "fsr/Transforms/Passes.h"
+
+#include "mlir/IR/AsmState.h"
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
+#include "mlir/InitAllPasses.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Target/LLVMIR/Dialect/All.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/TargetSelect.h"
+
+static int lowerReferenceMain(int argc, char **argv,
+                              mlir::DialectRegistry &registry) {
+  std::string target;
+  for (int i = 2; i < argc; ++i) {
+    llvm::StringRef argument(argv[i]);
+    if (!argument.consume_front("--target=")) {
+      llvm::errs() << "fsr-opt: --fsr-lower-reference: got '" << argv[i]
+                   << "', wanted --target=sm_XX\n";
+      return 1;
+    }
+    target = argument.str();
+  }
+  llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> input =
+      llvm::MemoryBuffer::getSTDIN();
+  if (!input) {
+    llvm::errs() << "fsr-opt: standard input: " << input.getError().message()
+                 << "\n";
+    return 1;
+  }
+  mlir::MLIRContext context(registry);
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(*input), llvm::SMLoc());
+  mlir::SourceMgrDiagnosticHandler diagnostics(sources, &context);
+  mlir::OwningOpRef<mlir::ModuleOp> module =
+      mlir::parseSourceFile<mlir::ModuleOp>(sources, &context);
+  if (!module)
+    return 1;
+  llvm::Expected<std::string> ptx = fsr::lowerReference(*module, target);
+  if (!ptx) {
+    llvm::errs() << llvm::toString(ptx.takeError()) << "\n";
+    return 1;
+  }
+  llvm::outs() << *ptx;
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  mlir::registerAllPasses();
+  fsr::registerFSRPasses();
+
+  mlir::DialectRegistry registry;
+  mlir::registerAllDialects(registry);
+  mlir::registerAllExtensions(registry);
+  mlir::registerAllGPUToLLVMIRTranslations(registry);
+
+  if (argc > 1 && llvm::StringRef(argv[1]) == "--fsr-lower-reference") {
+    llvm::InitLLVM init(argc, argv);
+    return lowerReferenceMain(argc, argv, registry);
+  }
+  return mlir::asMainReturnCode(mlir::MlirOptMain(
+      argc, argv, "MLIR optimizer driver with LLM-guided GPU kernel passes\n",
+      registry));
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The child processes of FSR, in one file that can be copied to another
+// machine: `compile` takes LLM text through NVRTC in a sandbox, `device` runs
+// kernels. Both speak frames on standard input and output, and are started by
+// FSR.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsr/Toolchain/Toolchain.h"
+#ifdef FSR_HAVE_DEVICE_WORKER
+#include "fsr/Worker/Worker.h"
+#endif
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/raw_ostream.h"
+
+int main(int argc, char **argv) {
+  llvm::StringRef mode = argc > 1 ? argv[1] : "";
+  if (mode == "compile")
+    return fsr::compileWorkerMain(argc, argv);
+#ifdef FSR_HAVE_DEVICE_WORKER
+  if (mode == "device")
+    return fsr::deviceWorkerMain(argc, argv);
+#endif
+  const char usage[] = "usage: fsr-worker compile\n"
+#ifdef FSR_HAVE_DEVICE_WORKER
+                       "       fsr-worker device [--device=cuda:N]\n"
+#endif
+                       "Speaks frames on standard input and output; FSR starts "
+                       "it.\n";
+  if (mode == "--help" || mode == "-h") {
+    llvm::outs() << usage;
+    return 0;
+  }
+  if (mode.empty())
+    llvm::errs() << "fsr-worker: a mode is missing\n" << usage;
+  else
+    llvm::errs() << "fsr-worker: unknown mode \"" << mode << "\"\n" << usage;
+  return 1;
+}
