@@ -3,6 +3,7 @@
 # machine may lack is a feature that a test has to REQUIRE:
 #   cuda-toolkit  ptxas and NVRTC, found as FSR itself finds them
 #   cuda-device   a GPU; overruled by --param=cuda_device=0 or 1
+#   mlir-tools    mlir-opt and mlir-translate of LLVM 22
 #   shellcheck, clang-format  the programs
 # pylint: disable=undefined-variable
 import glob
@@ -14,7 +15,8 @@ import sys
 import lit.formats
 
 config.name = "FSR"
-config.test_format = lit.formats.ShTest(execute_external=False)
+# bash: lit's own shell has neither loops nor ${name%suffix}.
+config.test_format = lit.formats.ShTest(execute_external=True)
 config.suffixes = [".mlir", ".test"]
 config.excludes = ["Inputs", "Unit"]
 config.test_source_root = os.path.dirname(os.path.abspath(__file__))
@@ -88,6 +90,11 @@ if find_toolkit():
     config.available_features.add("cuda-toolkit")
 if has_device():
     config.available_features.add("cuda-device")
+if all(
+    shutil.which(tool, path=environment["PATH"])
+    for tool in ("mlir-opt", "mlir-translate")
+):
+    config.available_features.add("mlir-tools")
 if shutil.which("shellcheck"):
     config.available_features.add("shellcheck")
 if shutil.which("clang-format-22"):
@@ -108,6 +115,7 @@ for name, value in (
     ("%fsr_plugin", os.path.join(config.fsr_lib_dir, "FSRPlugin.so")),
     ("%fsr_runtime", os.path.join(config.fsr_lib_dir, "libfsr_gpu_runtime.so")),
     ("%runner_libs", runner_libraries),
+    ("%llvm_lib", config.llvm_lib_dir),
     ("%fsr_src", config.fsr_src_root),
     ("%fsr_bin", config.fsr_tools_dir),
     ("%fsr_obj", config.fsr_obj_root),

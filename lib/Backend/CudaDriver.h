@@ -30,6 +30,7 @@ enum : Result {
   success = 0,
   errorInvalidValue = 1,
   errorOutOfMemory = 2,
+  errorStubLibrary = 34,
   errorDeviceUnavailable = 46,
   errorNoDevice = 100,
   errorEccUncorrectable = 214,

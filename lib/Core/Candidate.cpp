@@ -200,15 +200,11 @@ bool fromJSON(const llvm::json::Value &json, Candidate &value,
     path.field("params").report("expected at most 16 parameters");
     return false;
   }
-  for (auto &[name, values] : parameters) {
-    // Checked before anything else sees it: it becomes -DNAME=value.
-    if (!isUsableName(name)) {
-      path.field("params").field(name).report(
-          "expected a C identifier that is no keyword");
-      return false;
-    }
+  // Checked before anything else sees them: they become -DNAME=value.
+  if (!checkParameterNames(json, "params", path))
+    return false;
+  for (auto &[name, values] : parameters)
     value.parameters[name] = std::move(values.value);
-  }
   return true;
 }
 

@@ -185,6 +185,28 @@ bool mapVersion(llvm::json::ObjectMapper &mapper, llvm::json::Path path) {
   return false;
 }
 
+/// Refuses names of tunable parameters that device code cannot use, in the
+/// object `json[field]`. A path keeps references to the names on it, so they
+/// are taken from the JSON, which outlives the error, and not from a copy.
+inline bool checkParameterNames(const llvm::json::Value &json,
+                                llvm::StringLiteral field,
+                                llvm::json::Path path) {
+  const llvm::json::Object *object = json.getAsObject()->getObject(field);
+  if (!object)
+    return true;
+  std::optional<llvm::StringRef> bad;
+  for (const auto &entry : *object) {
+    llvm::StringRef name = entry.first;
+    // The least one, since the order of an object's keys is not fixed.
+    if (!isUsableName(name) && (!bad || name < *bad))
+      bad = name;
+  }
+  if (bad)
+    path.field(field).field(*bad).report(
+        "expected a C identifier that is no keyword");
+  return !bad;
+}
+
 inline bool isSha256(llvm::StringRef text) {
   return text.size() == 64 &&
          text.find_first_not_of("0123456789abcdef") == llvm::StringRef::npos;

@@ -15,7 +15,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
-#include <numeric>
+#include <algorithm>
 
 namespace fsr {
 
@@ -62,16 +62,14 @@ public:
     return valueOf(task, name);
   }
 
-  /// What is proved of an address: the alignment of the buffer, and of the
-  /// offset where there is one. As an address it is a multiple of exactly what
-  /// the real one is proved to be a multiple of.
+  /// What is proved of an address: as a number it is a multiple of exactly what
+  /// the real one is proved to be a multiple of. An element's own size is
+  /// granted always: a pointer to it would be undefined otherwise.
   std::optional<uint64_t> address(llvm::StringRef name) const override {
     const Argument *argument = task.find(name);
     if (!argument || !argument->isBuffer)
       return std::nullopt;
-    return std::gcd(static_cast<uint64_t>(argument->alignment),
-                    static_cast<uint64_t>(argument->offset) *
-                        byteSize(argument->element));
+    return std::max<uint64_t>(argument->alignment, byteSize(argument->element));
   }
 
   /// The task carries no proof, except that an empty buffer shares nothing.

@@ -51,17 +51,6 @@ llvm::json::Value parametersJSON(const Parameters &parameters) {
   return object;
 }
 
-bool checkParameterNames(const Parameters &parameters, llvm::json::Path path) {
-  for (const auto &[name, value] : parameters)
-    if (!isUsableName(name)) {
-      path.field("parameters")
-          .field(name)
-          .report("expected a C identifier that is no keyword");
-      return false;
-    }
-  return true;
-}
-
 bool checkDigest(llvm::StringRef text, llvm::json::Path path) {
   if (isSha256(text))
     return true;
@@ -270,7 +259,7 @@ bool fromJSON(const llvm::json::Value &json, Trial &value,
   value.verdict = *parsed;
   return checkDigest(value.taskKey, path.field("task_key")) &&
          checkDigest(value.candidateHash, path.field("candidate_hash")) &&
-         checkParameterNames(value.parameters, path);
+         checkParameterNames(json, "parameters", path);
 }
 
 llvm::json::Value toJSON(const Record &value) {
@@ -327,7 +316,7 @@ bool fromJSON(const llvm::json::Value &json, Record &value,
   // Empty until the store names the record.
   return (value.id.empty() || checkDigest(value.id, path.field("id"))) &&
          checkDigest(value.taskKey, path.field("task_key")) &&
-         checkParameterNames(value.parameters, path);
+         checkParameterNames(json, "parameters", path);
 }
 
 llvm::json::Value toJSON(const Talk &value) {

@@ -23,9 +23,9 @@
 #include "llvm/Support/JSON.h"
 
 #include <algorithm>
+#include <deque>
 #include <mutex>
 #include <poll.h>
-#include <set>
 #include <sys/socket.h>
 
 using namespace fsr;
@@ -34,6 +34,11 @@ using std::chrono::milliseconds;
 namespace {
 
 constexpr unsigned attempts = 2;
+
+/// The images that a worker keeps are bounded, oldest first out. These are what
+/// every worker keeps of the latest; the protocol says so.
+constexpr size_t keptImages = 8;
+constexpr uint64_t keptImageBytes = uint64_t(64) << 20;
 
 /// How one try of a request ended, other than by an answer.
 struct Loss {
@@ -92,6 +97,9 @@ private:
   /// Sends `frame` and waits for its "done".
   llvm::Error exchange(const Frame &frame, milliseconds time);
   llvm::Error sendImage(llvm::StringRef image, const std::string &hash);
+  llvm::Error sendImages(const EvaluateRequest &request,
+                         const WireEvaluate &wire);
+  bool hasImage(const std::string &hash) const;
 
   llvm::Expected<Outcome> tryOnce(const EvaluateRequest &request,
                                   const WireEvaluate &wire);
@@ -104,8 +112,9 @@ private:
   std::mutex mutex; ///< One request at a time.
   std::unique_ptr<ChildProcess> child;
   std::optional<DeviceDescription> description;
-  std::set<std::string> imagesThere; ///< Known to this process of the worker.
-  bool probeFirst = false;           ///< The last worker failed.
+  /// Hash and size of what this process of the worker keeps, oldest first.
+  std::deque<std::pair<std::string, uint64_t>> imagesThere;
+  bool probeFirst = false; ///< The last worker failed.
 };
 
 } // namespace
@@ -133,8 +142,11 @@ static llvm::Error peerError(const Frame &frame) {
   llvm::StringRef message = frame.header.getString("message").value_or("");
   if (message.empty())
     message = "no reason given";
-  return llvm::make_error<PeerError>(parseWireErrorKind(kind),
-                                     "worker: " + scrubPeerText(message));
+  std::string text = "worker: " + scrubPeerText(message);
+  // Its context is dead and it is about to end: a loss, with a reason.
+  if (frame.header.getBoolean("context_lost").value_or(false))
+    return makeError(ErrorKind::Unavailable, text);
+  return llvm::make_error<PeerError>(parseWireErrorKind(kind), text);
 }
 
 static llvm::Error unexpected(const Frame &frame, llvm::StringRef wanted) {
@@ -295,17 +307,47 @@ llvm::Error WorkerClient::makeReady() {
 // Evaluation
 //===----------------------------------------------------------------------===//
 
+bool WorkerClient::hasImage(const std::string &hash) const {
+  return llvm::any_of(imagesThere,
+                      [&](const auto &image) { return image.first == hash; });
+}
+
 llvm::Error WorkerClient::sendImage(llvm::StringRef image,
                                     const std::string &hash) {
-  if (imagesThere.count(hash))
-    return llvm::Error::success();
   Frame frame;
   frame.header["op"] = "image";
   frame.header["hash"] = hash;
   frame.blob = image.str();
   if (llvm::Error error = exchange(frame, timeouts.image))
     return error;
-  imagesThere.insert(hash);
+  imagesThere.emplace_back(hash, image.size());
+  uint64_t bytes = 0;
+  for (const auto &kept : imagesThere)
+    bytes += kept.second;
+  // The worker keeps the two latest whatever their size.
+  while (imagesThere.size() > 2 &&
+         (imagesThere.size() > keptImages || bytes > keptImageBytes)) {
+    bytes -= imagesThere.front().second;
+    imagesThere.pop_front();
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error WorkerClient::sendImages(const EvaluateRequest &request,
+                                     const WireEvaluate &wire) {
+  if (!hasImage(wire.candidateHash))
+    if (llvm::Error error =
+            sendImage(request.candidateImage, wire.candidateHash))
+      return error;
+  // Last, since the candidate may have pushed it out; two are always kept, and
+  // the candidate is one of the two.
+  if (!hasImage(wire.referenceHash)) {
+    if (llvm::Error error =
+            sendImage(request.referenceImage, wire.referenceHash))
+      return error;
+    if (!hasImage(wire.candidateHash))
+      return sendImage(request.candidateImage, wire.candidateHash);
+  }
   return llvm::Error::success();
 }
 
@@ -320,9 +362,13 @@ Loss WorkerClient::lossFrom(llvm::Error error, std::string phase) {
               : kind == ErrorKind::Corrupt && !closed ? Loss::Broke
                                                       : Loss::Died;
   std::string how = retire();
-  loss.what = loss.kind == Loss::Overran ? "passed its deadline"
-              : loss.kind == Loss::Broke ? message
-                                         : "the worker died: " + how;
+  if (loss.kind == Loss::Overran)
+    loss.what = "passed its deadline";
+  else if (loss.kind == Loss::Broke ||
+           llvm::StringRef(message).starts_with("worker: "))
+    loss.what = message;
+  else
+    loss.what = "the worker died: " + how;
   loss.what +=
       phase.empty() ? " before any phase" : " in phase '" + phase + "'";
   loss.phase = std::move(phase);
@@ -353,9 +399,7 @@ llvm::Expected<Outcome> WorkerClient::tryOnce(const EvaluateRequest &request,
     outcome.loss = lossFrom(std::move(error), phase);
     return std::move(outcome);
   };
-  if (llvm::Error error = sendImage(request.referenceImage, wire.referenceHash))
-    return lost(std::move(error));
-  if (llvm::Error error = sendImage(request.candidateImage, wire.candidateHash))
+  if (llvm::Error error = sendImages(request, wire))
     return lost(std::move(error));
 
   auto end = Deadline::Clock::now() + timeouts.evaluate;

@@ -144,8 +144,10 @@ std::vector<std::string> argumentNames(gpu::GPUFuncOp kernel) {
   std::vector<std::string> names;
   llvm::StringSet<> seen;
   bool usable = true;
+  auto list = kernel->getAttrOfType<ArrayAttr>("fsr.arg_names");
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
-    auto given = kernel.getArgAttrOfType<StringAttr>(i, "fsr.arg_name");
+    auto given = list && i < list.size() ? dyn_cast<StringAttr>(list[i])
+                                         : StringAttr();
     std::string name = given ? given.str() : "a" + std::to_string(i);
     // The launch plan's own words are no names of arguments.
     bool taken = name == "same" || name == "grid" || name == "block";

@@ -160,6 +160,8 @@ std::string reasonAgainst(const KernelSite &site, References &references) {
   auto kernel = cast<gpu::GPUFuncOp>(site.kernel);
   if (kernel.isExternal())
     return "it has no body";
+  if (kernel->hasAttr("fsr.keep"))
+    return "it is marked fsr.keep";
   if (site.launches.empty())
     return references.launches.count(site.kernel)
                ? "it is the fallback of a kernel that was replaced"

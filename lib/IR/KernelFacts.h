@@ -21,8 +21,8 @@ std::optional<ElementType> elementTypeOf(mlir::Type type);
 /// Why an argument of this type cannot be taken; empty where it can.
 std::string reasonAgainstArgument(llvm::StringRef name, mlir::Type type);
 
-/// From the argument attribute `fsr.arg_name` where all of them fit together,
-/// else a0, a1….
+/// From the kernel's attribute `fsr.arg_names`, a list of strings, where all of
+/// them fit together, else a0, a1….
 std::vector<std::string> argumentNames(mlir::gpu::GPUFuncOp kernel);
 
 /// The arguments with all that kernel and launch prove. Only for a site that is

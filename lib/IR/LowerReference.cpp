@@ -61,12 +61,13 @@ NVVM::NVVMTargetAttr targetFor(gpu::GPUModuleOp module, const Target &target) {
   auto own = dyn_cast_if_present<NVVM::NVVMTargetAttr>(nvvmTargetOf(module));
   std::string chip = target.chip;
   // "sm_90a" of the module stays where "sm_90" is asked for.
-  if (own)
-    if (auto parsed = Target::parse(own.getChip());
-        parsed && parsed->family() == target.family())
-      chip = own.getChip().str();
-    else if (!parsed)
+  if (own) {
+    llvm::Expected<Target> parsed = Target::parse(own.getChip());
+    if (!parsed)
       llvm::consumeError(parsed.takeError());
+    else if (parsed->family() == target.family())
+      chip = own.getChip().str();
+  }
   llvm::SmallVector<Attribute> link;
   if (own && own.getLink())
     link.append(own.getLink().begin(), own.getLink().end());
@@ -112,6 +113,7 @@ llvm::Expected<std::string> lowerReference(ModuleOp module,
             llvm::Twine(std::distance(modules.begin(), modules.end())));
   gpu::GPUModuleOp inner = *modules.begin();
   MLIRContext *context = module.getContext();
+  context->loadDialect<NVVM::NVVMDialect>();
   NVVM::NVVMTargetAttr attribute = targetFor(inner, *target);
   // Object 0 is this target's; the pipeline appends one of its own behind it.
   inner.setTargetsAttr(ArrayAttr::get(context, {attribute}));

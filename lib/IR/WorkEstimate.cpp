@@ -379,7 +379,9 @@ WorkEstimate estimateWork(const KernelSite &site,
     if (!argument.isBuffer)
       continue;
     double bytes = double(argument.numElements()) * byteSize(argument.element);
-    if (argument.access == Access::Read || argument.access == Access::ReadWrite)
+    // A kernel that also writes a buffer may read only what it wrote itself,
+    // and a bound must never be above what is needed.
+    if (argument.access == Access::Read)
       work.bytesRead += bytes;
     if (argument.access == Access::Write ||
         argument.access == Access::ReadWrite)

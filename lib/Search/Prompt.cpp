@@ -152,7 +152,7 @@ void addArguments(const KernelTask &task, llvm::json::Object &data) {
         {"sizes",
          argument.sizes.empty() ? "one element" : join(argument.sizes, " × ")},
         {"strides", join(argument.strides, ", ")},
-        {"bytes", argument.extentBytes()},
+        {"bytes", std::to_string(argument.extentBytes())},
         {"access", accessText(argument.access)},
         {"alignment", std::to_string(argument.alignment) +
                           (argument.alignment == 1 ? " byte" : " bytes")}});
@@ -176,29 +176,34 @@ void addWork(const WorkEstimate &work, const DeviceDescription &device,
     memory = bytes / peak;
   if (double peak = device.peakFlopsPerSecond(); peak > 0)
     arithmetic = work.flops / peak;
-  // An empty text is a section that is left out.
-  data["bound_bytes"] = memory > 0 ? microseconds(memory) : "";
-  data["bound_flops"] = arithmetic > 0 ? microseconds(arithmetic) : "";
-  double bound = std::max(memory, arithmetic);
-  data["bound"] = bound > 0 ? microseconds(bound) : "";
+  // Null where it is not known: a section of that name is left out.
+  auto time = [](double seconds) -> llvm::json::Value {
+    if (seconds > 0)
+      return microseconds(seconds);
+    return nullptr;
+  };
+  data["bound_bytes"] = time(memory);
+  data["bound_flops"] = time(arithmetic);
+  data["bound"] = time(std::max(memory, arithmetic));
   data["limiter"] = memory >= arithmetic ? "memory traffic" : "arithmetic";
 }
 
 void addDevice(const DeviceDescription &device, llvm::json::Object &data) {
   data["device"] = clean(device.name.empty() ? device.chip : device.name);
+  // As text: Mustache prints large numbers with an exponent.
+  auto number = [](int64_t value) { return std::to_string(value); };
   const LaunchLimits &limits = device.limits;
-  data["max_threads"] = limits.threadsPerBlock;
-  data["max_block_x"] = limits.block[0];
-  data["max_block_y"] = limits.block[1];
-  data["max_block_z"] = limits.block[2];
-  data["max_grid_x"] = limits.grid[0];
-  data["max_grid_y"] = limits.grid[1];
-  data["max_grid_z"] = limits.grid[2];
-  data["max_shared"] = limits.sharedBytesPerBlock;
+  data["max_threads"] = number(limits.threadsPerBlock);
+  data["max_block_x"] = number(limits.block[0]);
+  data["max_block_y"] = number(limits.block[1]);
+  data["max_block_z"] = number(limits.block[2]);
+  data["max_grid_x"] = number(limits.grid[0]);
+  data["max_grid_y"] = number(limits.grid[1]);
+  data["max_grid_z"] = number(limits.grid[2]);
+  data["max_shared"] = number(limits.sharedBytesPerBlock);
 
   // What a device does not tell is left out, never guessed.
   std::vector<std::string> facts;
-  auto number = [](int64_t value) { return std::to_string(value); };
   if (device.multiprocessors > 0)
     facts.push_back(number(device.multiprocessors) + " multiprocessors" +
                     (device.coresPerMultiprocessor > 0
@@ -310,9 +315,9 @@ llvm::Expected<std::string> renderPrompt(const KernelTask &task,
   data["has_launch_mlir"] = !llvm::StringRef(task.launchMlir).trim().empty();
   data["grid"] = join(task.launch.grid, " × ");
   data["block"] = join(task.launch.block, " × ");
-  data["shared"] = task.launch.sharedBytes > 0
-                       ? std::to_string(task.launch.sharedBytes)
-                       : "";
+  data["shared"] = nullptr;
+  if (task.launch.sharedBytes > 0)
+    data["shared"] = std::to_string(task.launch.sharedBytes);
   data["signature"] = clean(candidateSignature(task));
   data["facts"] = list(task.facts);
   data["has_facts"] = !task.facts.empty();

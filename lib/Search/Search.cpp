@@ -271,7 +271,7 @@ Searcher::quickLook(Trial trial, const Candidate &candidate) {
 
 llvm::Error Searcher::climb(std::vector<Contender> contenders,
                             const Candidate &candidate) {
-  llvm::stable_sort(contenders, [](const Contender &a, const Contender &b) {
+  llvm::sort(contenders, [](const Contender &a, const Contender &b) {
     return a.medianUs() < b.medianUs();
   });
   bool done = false;

@@ -10,6 +10,8 @@
 #ifndef FSR_LIB_STORE_LAYOUT_H
 #define FSR_LIB_STORE_LAYOUT_H
 
+#include "fsr/Support/Error.h"
+
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
@@ -32,9 +34,8 @@ bool isDigest(llvm::StringRef text);
 /// An error that says that `what` must be a digest, where it is not.
 llvm::Error checkDigest(llvm::StringRef what, llvm::StringRef text);
 
-/// `text` where its folder and the ones below `store` are real folders or are
-/// not there: a link that a checked-out store brought along must not lead a
-/// writer elsewhere.
+/// An error where `path` or a folder between it and `store` is a symbolic link:
+/// one that a checked-out store brought along must not lead a writer elsewhere.
 llvm::Error checkNoLinks(llvm::StringRef store, llvm::StringRef path);
 
 /// Fails where the caps above would keep what is written from being read.
@@ -48,20 +49,14 @@ std::optional<int64_t> versionOf(const llvm::json::Object &object);
 
 /// `T` of `object` by its fromJSON; an error (kind Corrupt) says the place.
 template <typename T>
-llvm::Expected<T> decode(llvm::json::Object object, llvm::StringRef what);
-
-} // namespace fsr::store
-
-#include "fsr/Support/Error.h"
-
-template <typename T>
-llvm::Expected<T> fsr::store::decode(llvm::json::Object object,
-                                     llvm::StringRef what) {
+llvm::Expected<T> decode(llvm::json::Object object, llvm::StringRef what) {
   llvm::json::Path::Root root(what);
   T value;
   if (fromJSON(llvm::json::Value(std::move(object)), value, root))
     return value;
   return makeError(ErrorKind::Corrupt, llvm::toString(root.getError()));
 }
+
+} // namespace fsr::store
 
 #endif // FSR_LIB_STORE_LAYOUT_H

@@ -137,15 +137,17 @@ llvm::Error fsr::store::addTalk(llvm::StringRef store, const Talk &talk) {
   if (there.state == State::OtherVersion)
     return makeError(ErrorKind::Unsupported,
                      "talk '" + path + "' has another format version");
-  // Whatever can still be read of it was paid for. Named after what takes its
-  // place, so a second attempt at this after a kill needs no second name.
-  std::string aside = path + ".damaged-" +
-                      FieldHasher()
-                          .add(files[0].second)
-                          .add(talk.request)
-                          .add(talk.answer)
-                          .digest();
-  if (std::error_code code = llvm::sys::fs::rename(path, aside))
+  // Whatever can still be read of it was paid for. A rename never replaces a
+  // folder that holds something, so that two who do this at once both succeed.
+  std::error_code code;
+  for (int n = 1; n <= 1000; ++n) {
+    std::string aside = path + ".damaged-" + std::to_string(n);
+    if (!llvm::sys::fs::exists(aside))
+      code = llvm::sys::fs::rename(path, aside);
+    if (!llvm::sys::fs::exists(path))
+      break;
+  }
+  if (llvm::sys::fs::exists(path))
     return makeError(ErrorKind::Unavailable, "cannot move the damaged talk '" +
                                                  path +
                                                  "' aside: " + code.message());

@@ -75,7 +75,8 @@ llvm::Expected<std::string> fsr::readFile(llvm::StringRef path,
     return makeError(ErrorKind::BadInput,
                      "cannot read '" + path + "': not a regular file");
 
-  // Files of /proc announce no size, and a file may grow while it is read.
+  // Files of /proc announce no size, and a file may change while it is read, so
+  // the announced size is a hint, and the cap is judged by what arrives.
   auto tooLarge = [&] {
     return makeError(ErrorKind::BadInput, "cannot read '" + path +
                                               "': larger than the limit of " +
@@ -88,7 +89,7 @@ llvm::Expected<std::string> fsr::readFile(llvm::StringRef path,
   size_t filled = 0;
   while (true) {
     if (filled == bytes.size())
-      bytes.resize(filled ? filled * 2 : std::max<size_t>(expected + 1, 4096));
+      bytes.resize(filled ? filled * 2 : std::max<size_t>(expected, 4096));
     ssize_t got = ::read(fd, bytes.data() + filled, bytes.size() - filled);
     if (got < 0 && errno == EINTR)
       continue;
@@ -99,6 +100,8 @@ llvm::Expected<std::string> fsr::readFile(llvm::StringRef path,
     filled += got;
     if (filled > maxBytes)
       return tooLarge();
+    if (filled == expected)
+      break;
   }
   bytes.resize(filled);
   return bytes;

@@ -74,8 +74,8 @@ struct Ends {
 
 } // namespace
 
-/// Moves a descriptor above the standard three, where the dup2 calls of a
-/// spawn could otherwise overwrite it: a host may run with those closed.
+/// Moves a descriptor above the standard three, which a host may run without:
+/// what it prints must not go to our child.
 static Descriptor aboveStandard(int fd) {
   Descriptor held(fd);
   if (fd > 2)

@@ -108,6 +108,8 @@ std::vector<std::string> optionsFor(const Nvrtc &nvrtc, const Job &job) {
       "-default-device",
       "-lineinfo",
       "--ptxas-options=-v",
+      // A macro of the prelude may be defined again, as libcu++ does.
+      "--diag-suppress=47",
   };
   // Both are younger than the oldest NVRTC that works.
   if (nvrtc.majorVersion() > 12 ||
@@ -174,12 +176,12 @@ llvm::Error serve(Frame frame) {
       json::fixUTF8(StringRef(result->log).take_front(workerLogBytes));
   header["ptxBytes"] = int64_t(result->ptx.size());
   if (result->ptx.size() + result->cubin.size() > workerCodeBytes)
-    return reply(
-        json::Object{{"compiled", false},
-         {"log", "the machine code has " +
-                     std::to_string(result->ptx.size() + result->cubin.size()) +
-                     " bytes; at most " + std::to_string(workerCodeBytes) +
-                     " are accepted"}});
+    return reply(json::Object{
+        {"compiled", false},
+        {"log", "the machine code has " +
+                    std::to_string(result->ptx.size() + result->cubin.size()) +
+                    " bytes; at most " + std::to_string(workerCodeBytes) +
+                    " are accepted"}});
   return reply(std::move(header), result->ptx + result->cubin);
 }
 

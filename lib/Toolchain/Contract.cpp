@@ -207,6 +207,8 @@ bool Checker::readDeclaration() {
       initialiser.push_back(tokens[at++]);
   }
   bool hasBody = peek() == "{";
+  if (llvm::is_contained(statement, "}"))
+    return refuse("the PTX has a brace outside of a function");
   if (statement.empty() && !hasBody) {
     ++at;
     return true;

@@ -18,10 +18,12 @@
 #include "fsr/Support/Subprocess.h"
 #include "fsr/Toolchain/Toolchain.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 using llvm::StringRef;
@@ -31,6 +33,7 @@ namespace fsr {
 namespace {
 
 constexpr size_t maxSourceBytes = size_t(1) << 20;
+constexpr std::chrono::milliseconds startLimit{30000};
 
 llvm::Expected<std::string> findWorker(const std::string &given) {
   std::vector<std::string> places;
@@ -142,20 +145,25 @@ CudaCompiler::compile(const CompileRequest &request) {
                                            "\" is no identifier");
 
   Frame frame = requestFrame(request);
-  Deadline deadline = Deadline::in(options.wall);
+  // The limit is the source's; a loaded machine may take longer to start.
+  Deadline start = Deadline::in(std::max(options.wall, startLimit));
   auto child = ChildProcess::start({worker, "compile"});
   if (!child)
     return addContext(child.takeError(), "cannot start " + worker);
   auto broken = [&](llvm::Error error) {
+    bool late = error && kindOf(error) == ErrorKind::TimedOut;
     llvm::consumeError(std::move(error));
     (*child)->kill();
+    if (late)
+      return makeError(ErrorKind::TimedOut,
+                       worker + " compile was not ready in time");
     return makeError(
         ErrorKind::Unavailable,
         worker + " compile ended before it was ready: " + (*child)->reap());
   };
-  if (llvm::Error error = writeFrame((*child)->socket(), frame, deadline))
+  if (llvm::Error error = writeFrame((*child)->socket(), frame, start))
     return broken(std::move(error));
-  auto ready = readFrame((*child)->socket(), deadline);
+  auto ready = readFrame((*child)->socket(), start);
   if (!ready)
     return broken(ready.takeError());
   if (!*ready)
@@ -172,7 +180,8 @@ CudaCompiler::compile(const CompileRequest &request) {
   FrameLimits limits;
   limits.headerBytes = workerLogBytes * 2 + (1u << 20);
   limits.blobBytes = workerCodeBytes;
-  auto answer = readFrame((*child)->socket(), deadline, limits);
+  auto answer =
+      readFrame((*child)->socket(), Deadline::in(options.wall), limits);
   if (!answer) {
     llvm::Error error = answer.takeError();
     bool late = kindOf(error) == ErrorKind::TimedOut;

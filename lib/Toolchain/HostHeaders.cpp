@@ -40,12 +40,19 @@ using ::cuda::std::remove_reference_t;
 } // namespace std
 )";
 
+// libcu++ has these in different headers from version to version.
 const StringRef algorithmText = R"(#pragma once
-#include <cuda/std/algorithm>
 namespace std {
-using ::cuda::std::clamp;
-using ::cuda::std::max;
-using ::cuda::std::min;
+template <class T> __device__ constexpr const T &min(const T &a, const T &b) {
+  return b < a ? b : a;
+}
+template <class T> __device__ constexpr const T &max(const T &a, const T &b) {
+  return a < b ? b : a;
+}
+template <class T>
+__device__ constexpr const T &clamp(const T &v, const T &low, const T &high) {
+  return v < low ? low : high < v ? high : v;
+}
 } // namespace std
 )";
 
@@ -66,6 +73,33 @@ const StringRef arrayText = R"(#pragma once
 namespace std { using ::cuda::std::array; }
 )";
 
+// The real one brings algorithms that a host starts, which NVRTC refuses.
+const StringRef cubText = R"(#pragma once
+#include <cub/block/block_adjacent_difference.cuh>
+#include <cub/block/block_discontinuity.cuh>
+#include <cub/block/block_exchange.cuh>
+#include <cub/block/block_histogram.cuh>
+#include <cub/block/block_load.cuh>
+#include <cub/block/block_merge_sort.cuh>
+#include <cub/block/block_radix_rank.cuh>
+#include <cub/block/block_radix_sort.cuh>
+#include <cub/block/block_reduce.cuh>
+#include <cub/block/block_scan.cuh>
+#include <cub/block/block_shuffle.cuh>
+#include <cub/block/block_store.cuh>
+#include <cub/thread/thread_load.cuh>
+#include <cub/thread/thread_operators.cuh>
+#include <cub/thread/thread_reduce.cuh>
+#include <cub/thread/thread_scan.cuh>
+#include <cub/thread/thread_store.cuh>
+#include <cub/warp/warp_exchange.cuh>
+#include <cub/warp/warp_load.cuh>
+#include <cub/warp/warp_merge_sort.cuh>
+#include <cub/warp/warp_reduce.cuh>
+#include <cub/warp/warp_scan.cuh>
+#include <cub/warp/warp_store.cuh>
+)";
+
 const HostHeader hostHeaders[] = {
     {"algorithm", algorithmText},
     {"array", arrayText},
@@ -80,6 +114,7 @@ const HostHeader hostHeaders[] = {
     {"cstdio", ""},
     {"cstdlib", ""},
     {"cstring", ""},
+    {"cub/cub.cuh", cubText},
     {"cuda_runtime.h", ""},
     {"cuda_runtime_api.h", ""},
     {"device_launch_parameters.h", ""},

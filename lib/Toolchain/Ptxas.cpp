@@ -17,6 +17,8 @@
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 
+#include <algorithm>
+
 using llvm::StringRef;
 namespace sys = llvm::sys;
 
@@ -152,7 +154,15 @@ llvm::Expected<Build> assemblePtx(const Toolkit &toolkit, StringRef ptx,
   build.chip = chip.str();
   build.resources = parseResourceReport(run->err + run->out);
   build.log = scrubLog(run->err + run->out);
-  build.toolchain = "ptxas";
+  llvm::Expected<ProcessResult> version =
+      runTool("ptxas", {toolkit.ptxas, "--version"});
+  if (!version)
+    return version.takeError();
+  // "Cuda compilation tools, release 13.0, V13.0.88"
+  StringRef release =
+      StringRef(version->out).split("release ").second.split(',').first;
+  build.toolchain =
+      ("ptxas " + (release.empty() ? "of unknown version" : release)).str();
   return build;
 }
 

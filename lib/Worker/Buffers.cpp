@@ -15,6 +15,7 @@
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
+#include <cassert>
 
 namespace fsr {
 
@@ -137,10 +138,10 @@ llvm::Expected<DevicePointer> TaskBuffers::allocate(uint64_t size) {
     return *memory;
   }
   return llvm::handleErrors(
-      memory.takeError(), [&](const BackendError &error) -> llvm::Error {
-        if (error.isSticky())
-          return llvm::make_error<BackendError>(error.code, error.name,
-                                                error.call);
+      memory.takeError(),
+      [&](std::unique_ptr<BackendError> error) -> llvm::Error {
+        if (error->isSticky())
+          return llvm::Error(std::move(error));
         auto free = helpers.backend().freeMemory();
         std::string left = "an unknown number";
         if (free)
@@ -152,7 +153,7 @@ llvm::Expected<DevicePointer> TaskBuffers::allocate(uint64_t size) {
                              llvm::Twine(bytes + size) +
                              " bytes for this task in all, " +
                              llvm::Twine(size) + " of them now, and " + left +
-                             " bytes are free (" + error.name + ")");
+                             " bytes are free (" + error->name + ")");
       });
 }
 
@@ -384,6 +385,13 @@ llvm::Error TaskBuffers::maskStashes(uint64_t key) {
 
 llvm::Expected<DevicePointer> TaskBuffers::extra(uint64_t wanted) {
   return allocate(std::max<uint64_t>(16, llvm::alignTo(wanted, 16)));
+}
+
+llvm::Error TaskBuffers::drop(DevicePointer pointer) {
+  auto found = std::find(owned.begin(), owned.end(), pointer);
+  assert(found != owned.end() && "not allocated here");
+  owned.erase(found);
+  return helpers.backend().release(pointer);
 }
 
 FsrCompare TaskBuffers::comparison(const TaskBuffer &buffer, DevicePointer out,

@@ -76,8 +76,10 @@ public:
   /// Makes stashes unreadable, and readable again.
   llvm::Error maskStashes(uint64_t key);
 
-  /// Memory for row maxima and the flush, allocated at the first use.
+  /// Memory for row maxima, the flush and copies; freed with this object, or
+  /// by `drop`.
   llvm::Expected<DevicePointer> extra(uint64_t wanted);
+  llvm::Error drop(DevicePointer pointer);
 
   /// A comparison of two places with the layout of `buffer`.
   FsrCompare comparison(const TaskBuffer &buffer, DevicePointer out,

@@ -23,7 +23,7 @@ namespace {
 /// f32 FMA lanes of a multiprocessor, by compute capability.
 int64_t lanesOf(llvm::StringRef chip) {
   return llvm::StringSwitch<int64_t>(chip)
-      .Cases("sm_60", "sm_70", "sm_72", "sm_75", "sm_80", 64)
+      .Cases({"sm_60", "sm_70", "sm_72", "sm_75", "sm_80"}, 64)
       .Default(128);
 }
 
@@ -89,7 +89,9 @@ llvm::Error Evaluation::begin(llvm::StringRef phase, double milliseconds) {
   return emit(llvm::json::Object{
       {"event", "started"},
       {"phase", phase},
-      {"deadline_ms", int64_t(std::ceil(std::min(milliseconds, 1e9)))}});
+      {"deadline_ms",
+       std::clamp<int64_t>(int64_t(std::ceil(std::min(milliseconds, 1e12))), 1,
+                           maxWireDeadlineMs)}});
 }
 
 llvm::Error Evaluation::beginCandidate(double launches) {
@@ -140,14 +142,14 @@ llvm::Error Evaluation::classify(llvm::Error error) {
           return makeError(ErrorKind::Unavailable,
                            "the device failed while the candidate was not "
                            "running: " +
-                               failure.call + ": " + failure.name);
+                               failure.message());
         if (failure.isSticky())
           finish(isAddressFault(failure.name) ? Verdict::Unsafe
                                               : Verdict::Crashed,
                  "the kernel ended with " + failure.name);
         else
           finish(Verdict::LaunchFailed,
-                 failure.call + " was refused: " + failure.name);
+                 "the launch was refused: " + failure.message());
         return llvm::Error::success();
       },
       [&](std::unique_ptr<FsrError> failure) -> llvm::Error {

@@ -9,6 +9,7 @@
 
 #include "fsr/Worker/Worker.h"
 
+#include "fsr/Device/Protocol.h"
 #include "fsr/Support/Error.h"
 #include "fsr/Support/Frame.h"
 
@@ -47,9 +48,7 @@ int refuse(int in, int out, llvm::Error error) {
     return 1;
   Frame answer;
   answer.header = llvm::json::Object{
-      {"event", "error"},
-      {"kind", kind == ErrorKind::BadInput ? "BadInput" : "Unavailable"},
-      {"message", message}};
+      {"event", "error"}, {"kind", wireName(kind)}, {"message", message}};
   llvm::consumeError(writeFrame(out, answer));
   return 1;
 }

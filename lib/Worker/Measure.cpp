@@ -391,7 +391,6 @@ llvm::Expected<bool> Evaluation::measure() {
       std::max((self.high - self.low) / 2, std::fabs(self.ratio - 1));
   m.noiseFloor = noise;
   if (noise > noiseTooLarge) {
-    result.measurement = m;
     finish(Verdict::Undecided,
            llvm::formatv("the original differs from itself by {0:f1} %: too "
                          "noisy to compare anything",

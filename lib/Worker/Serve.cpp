@@ -26,22 +26,6 @@ namespace {
 constexpr uint64_t mostImageBytes = uint64_t(256) << 20;
 constexpr size_t mostImages = 256;
 
-llvm::StringRef nameOf(ErrorKind kind) {
-  switch (kind) {
-  case ErrorKind::BadInput:
-    return "BadInput";
-  case ErrorKind::Unavailable:
-    return "Unavailable";
-  case ErrorKind::TimedOut:
-    return "TimedOut";
-  case ErrorKind::Corrupt:
-    return "Corrupt";
-  case ErrorKind::Unsupported:
-    return "Unsupported";
-  }
-  return "Unavailable";
-}
-
 /// Images by hash, the oldest dropped where they are too many.
 class ImageCache {
 public:
@@ -109,17 +93,17 @@ llvm::Error Server::answerError(llvm::Error error) {
       std::move(error),
       [&](const BackendError &failure) {
         dead = dead || failure.isSticky();
-        message = failure.call + ": " + failure.name;
+        message = failure.message();
       },
       [&](const FsrError &failure) {
         kind = failure.kind;
         message = failure.message;
       },
       [&](const llvm::ErrorInfoBase &failure) { message = failure.message(); });
-  return send({{"event", "error"},
-               {"kind", nameOf(kind)},
-               {"message", message},
-               {"context_lost", dead}});
+  return send(llvm::json::Object{{"event", "error"},
+                                 {"kind", wireName(kind)},
+                                 {"message", message},
+                                 {"context_lost", dead}});
 }
 
 llvm::Error Server::needHelpers() {
@@ -142,9 +126,10 @@ llvm::Error Server::hello(const llvm::json::Object &header) {
   auto facts = backend.properties();
   if (!facts)
     return facts.takeError();
-  return send({{"event", "hello"},
-               {"protocol", workerProtocolVersion},
-               {"description", toJSON(describeDevice(*facts))}});
+  return send(
+      llvm::json::Object{{"event", "hello"},
+                         {"protocol", workerProtocolVersion},
+                         {"description", toJSON(describeDevice(*facts))}});
 }
 
 /// A small trip through all that an evaluation needs.
@@ -173,7 +158,7 @@ llvm::Error Server::probe() {
   error = llvm::joinErrors(std::move(error), backend.release(*memory));
   if (error)
     return error;
-  return send({{"event", "done"}});
+  return send(llvm::json::Object{{"event", "done"}});
 }
 
 llvm::Error Server::image(Frame frame) {
@@ -185,7 +170,7 @@ llvm::Error Server::image(Frame frame) {
     return makeError(ErrorKind::Corrupt,
                      "image " + *hash + ": the bytes have the hash " + actual);
   images.add(actual, std::move(frame.blob));
-  return send({{"event", "done"}});
+  return send(llvm::json::Object{{"event", "done"}});
 }
 
 llvm::Error Server::evaluate(const llvm::json::Object &header) {

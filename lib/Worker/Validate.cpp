@@ -401,6 +401,7 @@ Evaluation::compareConditioned(llvm::ArrayRef<const TaskBuffer *> beyond,
     return std::move(error);
   // Per failing buffer: the candidate's result, and the original's.
   std::vector<std::pair<DevicePointer, DevicePointer>> kept;
+  std::vector<DevicePointer> copies;
   uint64_t rows = 1;
   for (const TaskBuffer *buffer : beyond) {
     auto copy = buffers->extra(buffer->extent);
@@ -454,6 +455,11 @@ Evaluation::compareConditioned(llvm::ArrayRef<const TaskBuffer *> beyond,
     conditioned = true;
     worstRatio = std::max(worstRatio, fsrDouble(difference->worst));
   }
+  if (llvm::Error error = helpers.synchronize())
+    return std::move(error);
+  for (DevicePointer copy : copies)
+    if (llvm::Error error = buffers->drop(copy))
+      return std::move(error);
   // The inputs as they were: callers go on with them.
   if (llvm::Error error = buffers->fill(set, false))
     return std::move(error);

@@ -103,10 +103,10 @@ llvm::Expected<ResolvedPlan> resolvePlan(const LaunchPlan &plan,
                                          const LaunchLimits &limits);
 
 /// Evaluates the guards for a static task: true where every one holds for what
-/// the IR proves. `aligned` holds where the proved alignment suffices, with the
-/// offset counted in; an unproved `disjoint` does not hold, nor does a guard
-/// that overflows or divides by zero. An error is a guard that cannot be read:
-/// syntax, an unknown name, more than 64 guards.
+/// the IR proves. `aligned` holds where the proved alignment suffices; an
+/// unproved `disjoint` does not hold, nor does a guard that overflows or
+/// divides by zero. An error is a guard that cannot be read: syntax, an unknown
+/// name, more than 64 guards.
 llvm::Expected<bool> guardsHold(llvm::ArrayRef<std::string> guards,
                                 const KernelTask &task,
                                 const Parameters &parameters);

@@ -42,7 +42,9 @@ struct Argument {
   std::vector<int64_t> sizes;
   std::vector<int64_t> strides;
   int64_t offset = 0;
-  int64_t alignment = 1; ///< Bytes that the IR proves for the pointer.
+  /// Bytes, a power of two, that the IR proves for the first element's address:
+  /// the pointer with the offset applied, as a candidate gets it.
+  int64_t alignment = 1;
   Access access = Access::ReadWrite;
 
   // Scalars. The bits of the value at the launch, zero-extended, in hex, where

@@ -3,7 +3,9 @@
 //
 // What a set of paired timings says. Ratios are taken pair by pair and in logs;
 // the interval is a percentile bootstrap of their median with a fixed seed, so
-// the same samples always give the same answer.
+// the same samples always give the same answer. It is never narrower than the
+// sign test's interval; below six pairs (at 95 %) it is Student's, and for one
+// pair it is open: 0 to infinity.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +25,8 @@ struct RatioInterval {
 };
 
 /// Median of `original[i] / candidate[i]` and its bootstrap interval with the
-/// given two-sided confidence. Both have one length, at least 1; all positive.
+/// given two-sided confidence. Both have one length, at least 1; all positive:
+/// pairs that are not are left out.
 RatioInterval pairedRatio(llvm::ArrayRef<double> original,
                           llvm::ArrayRef<double> candidate,
                           double confidence = 0.95, unsigned resamples = 2000);

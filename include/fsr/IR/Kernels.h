@@ -13,13 +13,15 @@
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/DialectRegistry.h"
 
 namespace fsr {
 
 /// One kernel of a module with its launches.
 struct KernelSite {
-  mlir::gpu::GPUModuleOp gpuModule;
-  mlir::Operation *kernel = nullptr; ///< gpu.func or llvm.func.
+  mlir::gpu::GPUModuleOp gpuModule; ///< Null for a gpu.launch.
+  /// gpu.func; where it is not taken also llvm.func or gpu.launch.
+  mlir::Operation *kernel = nullptr;
   std::vector<mlir::gpu::LaunchFuncOp> launches;
   std::string name;
   /// Why it is not taken: one sentence; empty where it is.
@@ -45,9 +47,13 @@ llvm::Expected<std::string> kernelKey(const KernelSite &site,
 llvm::Expected<KernelTask> cutKernel(const KernelSite &site,
                                      llvm::StringRef target);
 
-/// Puts the record's fat binary in the kernel's place and rewrites its
-/// launches. Checks name, arity, types and limits first; an error leaves the
-/// module as it was.
+/// The dialects whose operations and attributes `splice` makes; a pass that
+/// calls it names them in getDependentDialects.
+void insertSpliceDialects(mlir::DialectRegistry &registry);
+
+/// Puts the record's fat binary in the kernel's place and rewrites its launch.
+/// Checks key, names, arity, types and limits first; an error leaves the module
+/// as it was. Afterwards `site` has the new launches and no kernel.
 llvm::Error splice(KernelSite &site, const Record &record);
 
 /// Lowers the module of `Reference::mlir` to PTX with the stock NVVM pipeline,

@@ -17,11 +17,13 @@
 //   --device-name=N of the description
 //   --hello=N|die|hang|garbage|error   protocol version, or a fault instead
 //   --probe=ok|fail|die                what a probe gives
+//   --die-in-message  the action `half` always
 //   --log=FILE      appends each operation received, one a line
 //
 // Actions: a verdict's name · die · die-original · die-silent · hang ·
 // hang-original · silent · half · garbage · long · blob · unknown-event ·
-// bad-deadline · bad-result · no-measurement · last=V (then ends with status 3)
+// bad-deadline · bad-result · no-measurement · lost
+// (an error with a lost context) · last=V (then ends with status 3)
 // · linger=V (the same, but only when the next request is there) · error=KIND ·
 // random=V (a thread kills the process within 4 ms of each start of a request;
 // V if it lives) · phases=V (a few phases, then V)
@@ -31,12 +33,14 @@
 #include "fsr/Core/Statistics.h"
 #include "fsr/Device/Protocol.h"
 #include "fsr/Support/Frame.h"
+#include "fsr/Support/Hash.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <chrono>
 #include <csignal>
+#include <deque>
 #include <fcntl.h>
 #include <random>
 #include <sys/stat.h>
@@ -236,6 +240,13 @@ bool perform(const Script &script, llvm::StringRef action,
     started("candidate");
     sendResult(verdict(argument));
     _exit(3);
+  } else if (verb == "lost") {
+    started("candidate");
+    sendFrame(Object{{"event", "error"},
+                     {"kind", "unavailable"},
+                     {"message", "scripted loss"},
+                     {"context_lost", true}});
+    _exit(3);
   } else if (verb == "linger") {
     started("candidate");
     sendResult(verdict(argument));
@@ -302,6 +313,7 @@ void hello(const Script &script) {
 int serve(const Script &script) {
   size_t requests = 0;
   bool doomed = false;
+  std::deque<std::pair<std::string, uint64_t>> images;
   while (true) {
     llvm::Expected<std::optional<Frame>> frame = readFrame(STDIN_FILENO);
     if (!frame)
@@ -324,6 +336,17 @@ int serve(const Script &script) {
                          {"kind", "unavailable"},
                          {"message", "the probe read back other bytes"}});
     } else if (op == "image") {
+      // Keeps no more than the protocol demands.
+      images.emplace_back(sha256((*frame)->blob), (*frame)->blob.size());
+      auto bytes = [&] {
+        uint64_t sum = 0;
+        for (const auto &image : images)
+          sum += image.second;
+        return sum;
+      };
+      while (images.size() > 2 &&
+             (images.size() > 8 || bytes() > uint64_t(64) << 20))
+        images.pop_front();
       sendFrame(Object{{"event", "done"}});
     } else if (op == "evaluate") {
       WireEvaluate request;
@@ -331,6 +354,10 @@ int serve(const Script &script) {
       llvm::json::Value json(llvm::json::Object((*frame)->header));
       if (!fromJSON(json, request, root))
         usage(llvm::toString(root.getError()));
+      for (const std::string &hash :
+           {request.referenceHash, request.candidateHash})
+        if (llvm::none_of(images, [&](auto &i) { return i.first == hash; }))
+          usage("no image " + hash);
       std::string action = script.verdict;
       if (!script.actions.empty())
         action = script.actions[std::min(requests, script.actions.size() - 1)];
@@ -366,7 +393,9 @@ int main(int argc, char **argv) {
       }
     if (isOption)
       continue;
-    if (arg == "--then")
+    if (arg == "--die-in-message")
+      script.verdict = "half";
+    else if (arg == "--then")
       lists.emplace_back();
     else if (arg.starts_with("-"))
       usage("unknown option '" + arg.str() + "'");

@@ -44,7 +44,7 @@ protected:
     // that died must not end this process.
     signal(SIGPIPE, SIG_DFL);
     ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("fsr-device", folder));
-    timeouts.hello = timeouts.probe = milliseconds(5000);
+    timeouts.hello = timeouts.probe = milliseconds(20000);
     task = smallTask();
     request.task = &task;
     request.referenceImage = "reference image";
@@ -104,6 +104,38 @@ TEST_F(WorkerClient, AnswersAndSendsImagesOnce) {
   EXPECT_EQ(read("log"),
             "hello\nimage\nimage\nevaluate\nevaluate\nimage\nevaluate\n");
   EXPECT_EQ(starts(), 1u);
+}
+
+TEST_F(WorkerClient, ImagesThatAWorkerMayHaveDroppedAreSentAgain) {
+  // The scripted worker keeps what the protocol demands and no more.
+  ASSERT_EQ(open("accepted"), "");
+  for (int i = 0; i < 20; ++i) {
+    request.candidateImage = "candidate " + std::to_string(i);
+    EXPECT_EQ(evaluate(), "accepted: scripted accepted");
+  }
+  request.candidateImage = "candidate 0";
+  EXPECT_EQ(evaluate(), "accepted: scripted accepted");
+  // Two large ones push out all but themselves.
+  request.referenceImage.assign(size_t(40) << 20, 'r');
+  for (char c : {'a', 'b'}) {
+    request.candidateImage.assign(size_t(40) << 20, c);
+    EXPECT_EQ(evaluate(), "accepted: scripted accepted");
+  }
+  EXPECT_EQ(starts(), 1u);
+}
+
+TEST_F(WorkerClient, ALostContextCountsAsADeath) {
+  ASSERT_EQ(open("lost --then accepted"), "");
+  EXPECT_EQ(evaluate(), "accepted: scripted accepted");
+  EXPECT_EQ(starts(), 2u);
+}
+
+TEST_F(WorkerClient, ALostContextTwiceIsTheVerdict) {
+  ASSERT_EQ(open("lost"), "");
+  std::string line = evaluate();
+  EXPECT_TRUE(contains(line, "crashed: worker: scripted loss in phase "
+                             "'candidate'; repeated on a healthy worker"))
+      << line;
 }
 
 TEST_F(WorkerClient, MeasurementIsOfTheCandidate) {
@@ -191,7 +223,6 @@ TEST_F(WorkerClient, SilenceIsAnError) {
 TEST_F(WorkerClient, DeathInTheMiddleOfAFrameIsADeath) {
   ASSERT_EQ(open("half"), "");
   EXPECT_TRUE(contains(evaluate(), "crashed: the worker died"));
-  ASSERT_EQ(open("half --then accepted"), "");
 }
 
 TEST_F(WorkerClient, NonsenseIsAnError) {
@@ -221,6 +252,14 @@ TEST_F(WorkerClient, AResultBeforeTheEndStands) {
   EXPECT_EQ(evaluate(), "accepted: scripted accepted");
   EXPECT_EQ(starts(), 2u);
   EXPECT_TRUE(contains(read("log"), "hello\nprobe\n"));
+}
+
+TEST_F(WorkerClient, AWorkerThatReportedACrashIsNotUsedAgain) {
+  // Though this one would go on.
+  ASSERT_EQ(open("crashed accepted --then mismatch"), "");
+  EXPECT_EQ(evaluate(), "crashed: scripted crashed");
+  EXPECT_EQ(evaluate(), "mismatch: scripted mismatch");
+  EXPECT_EQ(starts(), 2u);
 }
 
 TEST_F(WorkerClient, TheEndOfAWorkerDoesNotCountAgainstTheNextCandidate) {

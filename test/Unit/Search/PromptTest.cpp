@@ -162,6 +162,23 @@ TEST_F(PromptTest, LeavesNoTagAndNoEmptyField) {
   EXPECT_EQ(text.find("``"), text.find("```"));
 }
 
+TEST_F(PromptTest, ItsOwnExampleIsAGoodAnswer) {
+  std::string text = render(softmaxTask(), h200());
+  auto candidate = parseAnswer(text.substr(text.find("## The answer")));
+  ASSERT_TRUE(bool(candidate)) << llvm::toString(candidate.takeError());
+  KernelTask task = softmaxTask();
+  task.arguments.resize(1);
+  task.arguments[0].name = "v";
+  task.arguments[0].sizes = {1048576};
+  task.arguments[0].strides = {1};
+  for (const Parameters &parameters : candidate->combinations(16)) {
+    auto resolved =
+        resolvePlan(candidate->plan, task, parameters, h200().limits);
+    EXPECT_TRUE(bool(resolved)) << llvm::toString(resolved.takeError());
+  }
+  EXPECT_EQ(candidate->combinations(16).size(), 4u);
+}
+
 TEST_F(PromptTest, BoundsComeFromTheDevice) {
   const char *fields = "{{{bound_bytes}}}|{{{bound_flops}}}|{{{limiter}}}|"
                        "{{{bytes_read}}}|{{{flops}}}";
@@ -212,13 +229,24 @@ TEST_F(PromptTest, Scalars) {
       "open=varies;");
 }
 
+TEST_F(PromptTest, SharedMemoryOfTheOriginal) {
+  KernelTask task = softmaxTask();
+  EXPECT_EQ(render(task, h200()).find("of dynamic shared memory. Yours"),
+            std::string::npos);
+  task.launch.sharedBytes = 4096;
+  EXPECT_NE(
+      render(task, h200())
+          .find("(x, y, z) and\n4096 bytes of dynamic shared memory. Yours"),
+      std::string::npos);
+}
+
 TEST_F(PromptTest, FastMathChangesTheRules) {
   KernelTask task = softmaxTask();
-  EXPECT_NE(render(task, h200()).find("no fast approximations"),
+  EXPECT_NE(render(task, h200()).find("No fast approximations"),
             std::string::npos);
   task.fastMath = true;
   std::string text = render(task, h200());
-  EXPECT_EQ(text.find("no fast approximations"), std::string::npos);
+  EXPECT_EQ(text.find("No fast approximations"), std::string::npos);
   EXPECT_NE(text.find("compiled with fast-math flags"), std::string::npos);
 }
 

@@ -182,6 +182,8 @@ TEST(RunProcess, WorksWithTheStandardDescriptorsClosed) {
   }
   llvm::Expected<ProcessResult> result =
       runProcess({"sh", "-c", "cat; echo e >&2"}, "given");
+  llvm::Expected<std::unique_ptr<ChildProcess>> cat =
+      ChildProcess::start({"cat"});
   for (int fd = 0; fd < 3; ++fd)
     if (saved[fd] >= 0) {
       ::dup2(saved[fd], fd);
@@ -190,6 +192,9 @@ TEST(RunProcess, WorksWithTheStandardDescriptorsClosed) {
   ASSERT_TRUE(!!result) << llvm::toString(result.takeError());
   EXPECT_EQ(result->out, "given");
   EXPECT_EQ(result->err, "e\n");
+  // Where the host prints to, a socket of ours must not be.
+  ASSERT_TRUE(!!cat) << llvm::toString(cat.takeError());
+  EXPECT_GT((*cat)->socket(), 2);
 }
 
 TEST(RunProcess, ChildHasDefaultSignals) {
@@ -197,9 +202,13 @@ TEST(RunProcess, ChildHasDefaultSignals) {
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, &before);
   auto *handler = ::signal(SIGPIPE, SIG_IGN);
-  ProcessResult result = shell("grep -E 'SigBlk|SigIgn' /proc/self/status");
+  // Not by way of a shell, which may clear its mask.
+  llvm::Expected<ProcessResult> run =
+      runProcess({"grep", "-E", "SigBlk|SigIgn", "/proc/self/status"}, "");
   ::signal(SIGPIPE, handler);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  ASSERT_TRUE(!!run) << llvm::toString(run.takeError());
+  ProcessResult &result = *run;
   EXPECT_NE(result.out.find("SigBlk:\t0000000000000000"), std::string::npos)
       << result.out;
   unsigned long long ignored = std::strtoull(

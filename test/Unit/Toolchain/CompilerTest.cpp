@@ -9,6 +9,7 @@
 #include "ToolchainTesting.h"
 
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Path.h"
 
 using namespace fsr;
 using namespace fsr::testing;
@@ -30,8 +31,9 @@ TEST(Compiler, GivesPtxCubinAndResources) {
   ASSERT_TRUE(outcome.build) << outcome.message;
   EXPECT_TRUE(StringRef(outcome.build->ptx).contains(".visible .entry k("));
   EXPECT_TRUE(StringRef(outcome.build->ptx).contains(".target sm_90a"));
-  EXPECT_TRUE(StringRef(outcome.build->cubin).starts_with("\x7f"
-                                                          "ELF"));
+  EXPECT_TRUE(StringRef(outcome.build->cubin)
+                  .starts_with("\x7f"
+                               "ELF"));
   EXPECT_EQ(outcome.build->chip, "sm_90a");
   EXPECT_TRUE(StringRef(outcome.build->toolchain).starts_with("NVRTC 1"));
   const KernelResources *resources = outcome.build->find("k");
@@ -149,6 +151,62 @@ extern "C" __global__ void k(int *x) {
   barrier.arrive_and_wait();
   x[threadIdx.x] = 1;
 })"},
+    {"AsynchronousCopies", R"(
+#include <cooperative_groups.h>
+#include <cooperative_groups/memcpy_async.h>
+#include <cuda/pipeline>
+namespace cg = cooperative_groups;
+extern "C" __global__ void k(int *x) {
+  __shared__ int s[128];
+  auto block = cg::this_thread_block();
+  cg::memcpy_async(block, s, x, sizeof(s));
+  cg::wait(block);
+  auto pipe = cuda::make_pipeline();
+  pipe.producer_acquire();
+  cuda::memcpy_async(&s[threadIdx.x], &x[threadIdx.x], 4, pipe);
+  pipe.producer_commit();
+  pipe.consumer_wait();
+  x[threadIdx.x] = s[127 - threadIdx.x];
+  pipe.consumer_release();
+})"},
+    {"Atomics", R"(
+#include <cuda/atomic>
+extern "C" __global__ void k(int *x) {
+  cuda::atomic_ref<int, cuda::thread_scope_device> ref(x[0]);
+  ref.fetch_add(1, cuda::memory_order_relaxed);
+})"},
+    {"DriverTypes", R"(
+#include <cuda.h>
+#include <cuda_fp8.h>
+extern "C" __global__ void k(__grid_constant__ const CUtensorMap map,
+                             float *x) {
+  __shared__ alignas(128) float s[64];
+  asm volatile("prefetch.tensormap [%0];" ::"l"(&map));
+  x[0] = float(__nv_fp8_e4m3(x[1])) + s[threadIdx.x];
+})"},
+    {"Clusters", R"(
+#include <cooperative_groups.h>
+extern "C" __global__ void __cluster_dims__(2, 1, 1) k(int *x) {
+  __shared__ int s;
+  auto cluster = cooperative_groups::this_cluster();
+  s = threadIdx.x;
+  cluster.sync();
+  x[0] = *cluster.map_shared_rank(&s, 1);
+  cluster.sync();
+})"},
+    {"CooperativeGroupsAll", R"(
+#include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
+#include <cooperative_groups/scan.h>
+namespace cg = cooperative_groups;
+extern "C" __global__ void k(float *x) {
+  cg::thread_block block = cg::this_thread_block();
+  cg::thread_block_tile<16> tile = cg::tiled_partition<16>(block);
+  auto active = cg::coalesced_threads();
+  x[block.thread_rank()] = cg::inclusive_scan(tile, x[block.thread_rank()]);
+  block.sync();
+  x[active.thread_rank()] += tile.shfl_down(x[0], 1);
+})"},
     {"CudaStd", R"(
 #include <cuda/std/limits>
 #include <cuda/std/array>
@@ -205,10 +263,11 @@ INSTANTIATE_TEST_SUITE_P(All, CompilesTest, ::testing::ValuesIn(samples),
 
 TEST(Compiler, ErrorNamesTheLineOfTheSource) {
   FSR_NEED_NVRTC();
-  CompileOutcome outcome = compile("extern \"C\" __global__ void k(float *x) {\n"
-                                   "  x[0] = 1;\n"
-                                   "  x[1] = undefined_name;\n"
-                                   "}\n");
+  CompileOutcome outcome =
+      compile("extern \"C\" __global__ void k(float *x) {\n"
+              "  x[0] = 1;\n"
+              "  x[1] = undefined_name;\n"
+              "}\n");
   EXPECT_FALSE(outcome.build);
   EXPECT_EQ(outcome.verdict, Verdict::CompileFailed);
   EXPECT_TRUE(StringRef(outcome.message).starts_with("kernel.cu(3): error: "))
@@ -222,6 +281,21 @@ TEST(Compiler, UnknownHeaderIsTheSourcesFault) {
       compile("#include <cutlass/gemm.h>\nextern \"C\" __global__ void k() {}");
   EXPECT_EQ(outcome.verdict, Verdict::CompileFailed);
   EXPECT_TRUE(StringRef(outcome.message).contains("cutlass/gemm.h"))
+      << outcome.message;
+}
+
+TEST(Compiler, UndefinedFunctionsAndDeviceLaunchesFail) {
+  FSR_NEED_NVRTC();
+  CompileOutcome outcome = compile(
+      "extern \"C\" __device__ int elsewhere(int);\n"
+      "extern \"C\" __global__ void k(int *x) { *x = elsewhere(1); }\n");
+  EXPECT_EQ(outcome.verdict, Verdict::CompileFailed);
+  EXPECT_TRUE(StringRef(outcome.message).contains("elsewhere"))
+      << outcome.message;
+  outcome = compile("extern \"C\" __global__ void k(int *x) {\n"
+                    "  k<<<1, 1>>>(x);\n}\n");
+  EXPECT_EQ(outcome.verdict, Verdict::CompileFailed);
+  EXPECT_TRUE(StringRef(outcome.message).contains("device-side kernel launch"))
       << outcome.message;
 }
 
@@ -314,10 +388,6 @@ extern "C" __global__ void k(int *x) {
   cooperative_groups::this_grid().sync();
 })",
      "grid-wide barrier"},
-    {"UndefinedFunction", R"(
-extern "C" __device__ int elsewhere(int);
-extern "C" __global__ void k(int *x) { x[0] = elsewhere(x[1]); })",
-     "elsewhere"},
 };
 
 INSTANTIATE_TEST_SUITE_P(All, RefusesTest, ::testing::ValuesIn(refused),
@@ -354,6 +424,24 @@ TEST(Compiler, MissingWorkerIsAnError) {
   EXPECT_EQ(kindOf(error), ErrorKind::Unavailable);
   EXPECT_TRUE(StringRef(llvm::toString(std::move(error)))
                   .contains("/nowhere/fsr-worker"));
+}
+
+TEST(Compiler, LooksForTheWorkerInFsrBin) {
+  FSR_NEED_NVRTC();
+  std::string folder = llvm::sys::path::parent_path(FSR_TEST_WORKER).str();
+  {
+    ScopedVariable variable("FSR_BIN", folder.c_str());
+    auto compiler = makeCudaCompiler({});
+    EXPECT_TRUE(bool(compiler)) << llvm::toString(compiler.takeError());
+  }
+  TemporaryFolder empty;
+  std::string path(empty.path);
+  ScopedVariable variable("FSR_BIN", path.c_str());
+  auto compiler = makeCudaCompiler({});
+  ASSERT_FALSE(compiler);
+  EXPECT_EQ(llvm::toString(compiler.takeError()),
+            "no fsr-worker at " + path +
+                "/fsr-worker; set FSR_BIN to its folder");
 }
 
 TEST(Compiler, WorkerThatIsNoneIsAnError) {

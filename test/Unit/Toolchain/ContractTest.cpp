@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Rules on PTX that no compiler here would write, so that inline assembly
+// cannot hide what it does.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Contract.h"
+
+#include "llvm/ADT/StringRef.h"
+#include "gtest/gtest.h"
+
+using namespace fsr;
+using llvm::StringRef;
+
+namespace {
+
+const char head[] = ".version 9.0\n.target sm_90a, debug\n.address_size 64\n"
+                    ".file 1 \"/kernel.cu\", 0, 12\n"
+                    ".global .align 4 .u32 g;\n"
+                    ".global .align 4 .b8 t[8] = {1, 2, 3};\n";
+
+/// Why a kernel `k` with this body is refused; empty where it is not.
+std::string why(const std::string &body, const std::string &before = "") {
+  std::string ptx = head + before +
+                    ".visible .entry k(\n .param .u64 k_param_0\n)\n"
+                    ".maxntid 128\n{\n .reg .b64 %rd<9>;\n" +
+                    body + "\n ret;\n}\n";
+  return checkContract(ptx, {"k"}).value_or("");
+}
+
+TEST(Contract, ReadingIsFine) {
+  EXPECT_EQ(why("mov.u64 %rd1, t;\nadd.s64 %rd2, %rd1, 4;\n"
+                "ld.global.nc.u32 %r1, [%rd2];\nst.global.u32 [%rd4], %r1;"),
+            "");
+  EXPECT_EQ(why("ld.global.u32 %r1, [g];"), "");
+  EXPECT_EQ(why("$L_1:\n@!%p1 bra $L_1;\n.loc 1 2 3, function_name $x, "
+                "inlined_at 1 2 3\nst.global.u32 [%rd1], %r1;"),
+            "");
+}
+
+TEST(Contract, WritingIsNot) {
+  for (const char *body :
+       {"st.global.u32 [g], 1;", "@%p1 st.global.u32 [g], 1;",
+        "@!%p1 atom.global.add.u32 %r1, [g], 1;",
+        "red.global.add.u32 [t+4], 1;",
+        "mov.u64 %rd1, g; st.global.u32 [%rd1], 1;",
+        "mov.u64 %rd1, g; cvta.global.u64 %rd2, %rd1; add.s64 %rd3, %rd2, %rd5;"
+        "st.u32 [%rd3+8], 1;",
+        "st.u32 [%rd3], 1; mov.u64 %rd3, g;", // Around a loop.
+        "mov.b64 {%r1, %r2}, g; mov.b64 %rd3, {%r1, %r2}; st.u32 [%rd3], 1;",
+        "st.shared.u64 [%rd3], g;",
+        "{ .reg .u64 own; mov.u64 own, g; st.u32 [own], 1; }",
+        "cp.async.ca.shared.global [g], [%rd1], 16;",
+        "/* ; */ st.global.u32 // x\n [g], 1;",
+        ".loc 1 2 3 st.global.u32 [g], 1;",
+        "multimem.red.global.add.u32 [g], 1;"})
+    EXPECT_TRUE(StringRef(why(body)).contains(" in device memory is used by"))
+        << body << ": " << why(body);
+}
+
+TEST(Contract, CopiesMayReadFromAVariable) {
+  EXPECT_EQ(why("cp.async.ca.shared.global [%r1], [t], 4;"), "");
+}
+
+TEST(Contract, AddressesMayNotBePassed) {
+  EXPECT_NE(why("st.param.b64 [param0], g;\ncall.uni (r), helper, (param0);",
+                ".func (.param .b32 r) helper(.param .b64 x) { ret; }\n")
+                .find("passed to `helper`"),
+            std::string::npos);
+  EXPECT_EQ(why("mov.u64 %rd1, t;\nst.param.b64 [param0+0], %rd1;\n"
+                "call.uni (r), vprintf, (param0);",
+                ".extern .func (.param .b32 r) vprintf(.param .b64 x);\n"),
+            "");
+  EXPECT_NE(why("", ".global .u64 p = g;\n").find("kept in another variable"),
+            std::string::npos);
+}
+
+TEST(Contract, ABraceInAssemblyHidesNothing) {
+  EXPECT_NE(
+      why("ret; }\n.global .u32 h, i;\n.func f() { st.global.u32 [i], 1;"), "");
+  EXPECT_NE(why("} }"), "");
+  EXPECT_NE(why("{"), "");
+}
+
+TEST(Contract, DeclarationsThatNobodyFulfils) {
+  for (const char *before :
+       {".extern .global .u32 e;\n", ".const .align 4 .u32 c;\n",
+        ".extern .func helper();\n", ".extern .const .b8 e[];\n",
+        ".visible .global .attribute(.managed) .u32 m;\n",
+        ".global .texref tex;\n",
+        ".extern .func (.param .b64 r) malloc(.param .b64 x);\n",
+        ".extern .func (.param .b32 r) cudaLaunchDeviceV2(.param .b64 x);\n"})
+    EXPECT_NE(why("", before), "") << before;
+  EXPECT_EQ(why("", ".const .align 4 .u32 c = 3;\n"
+                    ".extern .shared .align 16 .b8 dyn[];\n"
+                    ".section .debug_str { x: .b8 1, 2 }\n"),
+            "");
+}
+
+TEST(Contract, ClocksAndPlaces) {
+  for (const char *name :
+       {"%clock", "%clock64", "%clock_hi", "%globaltimer", "%globaltimer_lo",
+        "%smid", "%gridid", "%envreg1", "%pm0", "%pm1_64"})
+    EXPECT_NE(why("mov.u32 %r1, " + std::string(name) + ";").find(name),
+              std::string::npos)
+        << name;
+  for (const char *name : {"%tid.x", "%laneid", "%nsmid", "%p1", "%warpid"})
+    EXPECT_EQ(why("mov.u32 %r1, " + std::string(name) + ";"), "") << name;
+}
+
+TEST(Contract, MissingKernels) {
+  EXPECT_EQ(checkContract(".visible .entry a() { ret; }\n"
+                          ".entry b() { ret; }\n",
+                          {"a", "c"}),
+            "the source defines no kernel `c`; it defines `a`, `b` (a kernel "
+            "is declared extern \"C\" __global__)");
+  EXPECT_TRUE(checkContract("", {"a"}));
+  EXPECT_FALSE(checkContract(".entry a() { ret; }", {"a"}));
+}
+
+TEST(Contract, AnyBytesAreSurvived) {
+  const StringRef pieces[] = {"{",       "}",    ";",    "=",
+                              "\"",      "/*",   "//",   ".global",
+                              ".entry",  "(",    ")",    "@",
+                              ":",       ".loc", "x",    "\n",
+                              ".target", ",",    "call", "st.param.b64",
+                              "[",       "]"};
+  unsigned state = 1;
+  for (int round = 0; round < 20000; ++round) {
+    std::string text;
+    for (int i = 0; i < 24; ++i) {
+      state = state * 1664525u + 1013904223u;
+      text += pieces[(state >> 16) % std::size(pieces)];
+      text += ' ';
+    }
+    checkContract(text, {});
+  }
+}
+
+} // namespace

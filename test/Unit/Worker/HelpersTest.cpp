@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The helper kernels, run on the host through the same launches as on a GPU.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Helpers.h"
+#include "HostBackend.h"
+
+#include "gtest/gtest.h"
+
+#include <cmath>
+#include <cstring>
+
+#define FSR_DEVICE [[maybe_unused]] static inline
+#include "kernels/elements.inl"
+
+using namespace fsr;
+
+namespace {
+
+class HelpersTest : public ::testing::Test {
+protected:
+  HelpersTest() : helpers(llvm::cantFail(Helpers::create(backend))) {}
+
+  template <typename T>
+  std::vector<T> filled(FsrFamily family, ElementType element, double a,
+                        double b, size_t count, uint64_t seed = 1,
+                        uint64_t row = 64) {
+    std::vector<T> values(count);
+    FsrFill fill{};
+    fill.to = reinterpret_cast<uint64_t>(values.data());
+    fill.count = count;
+    fill.seed = seed;
+    fill.row = row;
+    fill.a = a;
+    fill.b = b;
+    fill.element = static_cast<uint32_t>(element);
+    fill.family = family;
+    llvm::cantFail(helpers->fill(fill));
+    return values;
+  }
+
+  FsrCompare comparing(const void *out, const void *reference, uint64_t count,
+                       uint64_t row, ElementType element, FsrMode mode) {
+    FsrCompare compare{};
+    compare.out = reinterpret_cast<uint64_t>(out);
+    compare.reference = reinterpret_cast<uint64_t>(reference);
+    compare.count = count;
+    compare.row = row;
+    compare.element = static_cast<uint32_t>(element);
+    compare.mode = mode;
+    compare.layout.rank = 1;
+    compare.layout.size[0] = count;
+    compare.layout.stride[0] = 1;
+    return compare;
+  }
+
+  HostBackend backend;
+  std::unique_ptr<Helpers> helpers;
+};
+
+TEST_F(HelpersTest, PtxIsWholeAndNamesNoFile) {
+  llvm::StringRef ptx = helpersPtx();
+  for (llvm::StringRef part :
+       {".version", ".target sm_75", "fsr_fill", "fsr_spin"})
+    EXPECT_TRUE(ptx.contains(part)) << part.str();
+  for (llvm::StringRef part : {".file", "/tmp", "//", ".extern"})
+    EXPECT_FALSE(ptx.contains(part)) << part.str();
+  EXPECT_EQ(ptx.count(".visible .entry"), 10u);
+}
+
+// The published first vector of Philox4x32-10: key and counter zero.
+TEST_F(HelpersTest, PhiloxGivesThePublishedNumbers) {
+  std::vector<uint32_t> words(4, 0);
+  llvm::cantFail(
+      helpers->mask(reinterpret_cast<uint64_t>(words.data()), 16, 0));
+  std::vector<uint32_t> again = words;
+  llvm::cantFail(
+      helpers->mask(reinterpret_cast<uint64_t>(again.data()), 16, 0));
+  EXPECT_EQ(again, std::vector<uint32_t>(4, 0));
+  auto numbers = filled<uint64_t>(FsrIntegers, ElementType::I64, 0, -1, 1, 0);
+  EXPECT_EQ(numbers[0], 0x6627E8D5E169C58Dull);
+}
+
+TEST_F(HelpersTest, MaskHidesEveryWordAndTwiceIsNothing) {
+  std::vector<uint32_t> plain(64, 0x3F800000), masked = plain;
+  uint64_t at = reinterpret_cast<uint64_t>(masked.data());
+  llvm::cantFail(helpers->mask(at, 256, 99));
+  for (size_t i = 0; i < 64; ++i)
+    EXPECT_NE(masked[i], plain[i]);
+  llvm::cantFail(helpers->mask(at, 256, 99));
+  EXPECT_EQ(masked, plain);
+}
+
+TEST_F(HelpersTest, HalvesConvertBothWays) {
+  for (uint32_t bits = 0; bits < 65536; ++bits) {
+    double value = fsrToDouble(bits, FsrF16);
+    if (std::isnan(value))
+      continue;
+    ASSERT_EQ(fsrFromDouble(value, FsrF16), bits);
+    _Float16 native;
+    uint16_t narrow = bits;
+    memcpy(&native, &narrow, 2);
+    ASSERT_EQ(double(native), value) << bits;
+  }
+  for (uint32_t i = 0; i < 200000; ++i) {
+    float value = fsrFloat(i * 21474u + 12345u);
+    if (std::isnan(value))
+      continue;
+    _Float16 native = _Float16(value);
+    uint16_t wanted;
+    memcpy(&wanted, &native, 2);
+    ASSERT_EQ(fsrFromDouble(value, FsrF16), wanted) << value;
+  }
+}
+
+TEST_F(HelpersTest, BrainFloatsRoundToEven) {
+  EXPECT_EQ(fsrFromDouble(1.0, FsrBF16), 0x3F80u);
+  EXPECT_EQ(fsrFromDouble(fsrFloat(0x3F808000u), FsrBF16), 0x3F80u);
+  EXPECT_EQ(fsrFromDouble(fsrFloat(0x3F818000u), FsrBF16), 0x3F82u);
+  EXPECT_EQ(fsrFromDouble(fsrFloat(0x3F808001u), FsrBF16), 0x3F81u);
+  EXPECT_EQ(fsrToDouble(0xC040, FsrBF16), -3.0);
+}
+
+TEST_F(HelpersTest, NormalHasItsMoments) {
+  auto single = filled<float>(FsrNormal, ElementType::F32, 3, 5, 100000);
+  auto both = filled<double>(FsrNormal, ElementType::F64, 3, 5, 100000);
+  double sum[2] = {}, squares[2] = {};
+  for (size_t i = 0; i < single.size(); ++i) {
+    ASSERT_TRUE(std::isfinite(single[i]) && std::isfinite(both[i]));
+    sum[0] += single[i];
+    sum[1] += both[i];
+    squares[0] += (single[i] - 3.0) * (single[i] - 3.0);
+    squares[1] += (both[i] - 3) * (both[i] - 3);
+  }
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_NEAR(sum[i] / 1e5, 3, 0.08);
+    EXPECT_NEAR(std::sqrt(squares[i] / 1e5), 5, 0.08);
+  }
+}
+
+TEST_F(HelpersTest, FamiliesKeepToTheirValues) {
+  size_t ones = 0, plus = 0, minus = 0;
+  for (float v :
+       filled<float>(FsrBernoulli, ElementType::F32, 0.25, 0, 10000)) {
+    ASSERT_TRUE(v == 0 || v == 1);
+    ones += v == 1;
+  }
+  EXPECT_NEAR(ones / 1e4, 0.25, 0.03);
+  for (float v : filled<float>(FsrSigns, ElementType::F32, 0.5, 0, 10000)) {
+    ASSERT_TRUE(v == 0 || v == 1 || v == -1);
+    plus += v == 1;
+    minus += v == -1;
+  }
+  EXPECT_NEAR(plus / 1e4, 0.25, 0.03);
+  EXPECT_NEAR(minus / 1e4, 0.25, 0.03);
+  std::vector<size_t> seen(16);
+  for (int8_t v : filled<int8_t>(FsrIntegers, ElementType::I8, -8, 7, 10000)) {
+    ASSERT_TRUE(v >= -8 && v <= 7);
+    ++seen[v + 8];
+  }
+  for (size_t count : seen)
+    EXPECT_GT(count, 400u);
+  for (float v : filled<float>(FsrUniform, ElementType::F32, -2, 2, 10000))
+    ASSERT_TRUE(v >= -2 && v <= 2);
+  bool negative = false;
+  for (float v :
+       filled<float>(FsrLogUniform, ElementType::F32, 0.001, 1000, 10000)) {
+    ASSERT_TRUE(std::fabs(v) >= 0.00099 && std::fabs(v) <= 1001);
+    negative |= v < 0;
+  }
+  EXPECT_TRUE(negative);
+  for (float v : filled<float>(FsrDenormal, ElementType::F32, 0, 0, 1000))
+    ASSERT_LT(std::fabs(v), 1.1754944e-38f);
+  auto alternating = filled<double>(FsrAlternating, ElementType::F64, 8, 2, 4);
+  EXPECT_EQ(alternating, (std::vector<double>{8, 2, 8, 2}));
+  auto iota = filled<int32_t>(FsrIota, ElementType::I32, 0, 0, 4);
+  EXPECT_EQ(iota, (std::vector<int32_t>{0, 1, 2, 3}));
+  auto hot = filled<float>(FsrOneHot, ElementType::F32, 3, 0, 640);
+  for (size_t row = 0; row < 10; ++row)
+    EXPECT_EQ(
+        std::count(hot.begin() + row * 64, hot.begin() + row * 64 + 64, 3.0f),
+        1);
+  EXPECT_EQ(std::count(hot.begin(), hot.end(), 0.0f), 630);
+  for (uint8_t v : filled<uint8_t>(FsrBernoulli, ElementType::I1, 0.5, 0, 100))
+    ASSERT_LE(v, 1);
+}
+
+TEST_F(HelpersTest, FillDependsOnTheSeedAndThePlaceAlone) {
+  auto one = filled<float>(FsrNormal, ElementType::F32, 0, 1, 100, 5);
+  auto longer = filled<float>(FsrNormal, ElementType::F32, 0, 1, 200, 5);
+  auto other = filled<float>(FsrNormal, ElementType::F32, 0, 1, 100, 6);
+  EXPECT_TRUE(std::equal(one.begin(), one.end(), longer.begin()));
+  EXPECT_NE(one, other);
+}
+
+TEST_F(HelpersTest, GuardDamageIsCountedAndPlaced) {
+  std::vector<uint8_t> zone(1000);
+  for (size_t shift : {0, 1, 3}) {
+    uint64_t at = reinterpret_cast<uint64_t>(zone.data()) + shift;
+    llvm::cantFail(helpers->setGuard(at, 900));
+    EXPECT_EQ(llvm::cantFail(helpers->checkGuard(at, 900)).changed, 0u);
+    zone[shift + 17] ^= 1;
+    zone[shift + 600] ^= 1;
+    ZoneDamage damage = llvm::cantFail(helpers->checkGuard(at, 900));
+    EXPECT_EQ(damage.changed, 2u);
+    EXPECT_EQ(damage.first, 17u);
+    EXPECT_EQ(damage.last, 600u);
+  }
+}
+
+TEST_F(HelpersTest, HashSeesValuesAndTheirOrder) {
+  std::vector<uint32_t> words(100);
+  for (size_t i = 0; i < 100; ++i)
+    words[i] = i;
+  auto hash = [&] {
+    return llvm::cantFail(
+        helpers->hash(reinterpret_cast<uint64_t>(words.data()), 100, 4));
+  };
+  uint64_t before = hash();
+  EXPECT_EQ(hash(), before);
+  std::swap(words[3], words[4]);
+  EXPECT_NE(hash(), before);
+  std::swap(words[3], words[4]);
+  words[99] ^= 0x80000000u;
+  EXPECT_NE(hash(), before);
+}
+
+TEST_F(HelpersTest, RowMaximumLeavesOutWhatIsNotFinite) {
+  std::vector<float> values = {1, -5, 2, INFINITY, 0.5, NAN};
+  std::vector<double> maxima(2, -1);
+  llvm::cantFail(helpers->rowMaximum(
+      comparing(nullptr, values.data(), 6, 3, ElementType::F32, FsrBound),
+      reinterpret_cast<uint64_t>(maxima.data())));
+  EXPECT_EQ(maxima, (std::vector<double>{5, 0.5}));
+}
+
+TEST_F(HelpersTest, RowsLongerThanASegment) {
+  std::vector<float> values(3 * 5000, 1);
+  values[4999] = 7;
+  values[5000] = -8;
+  std::vector<double> maxima(3);
+  llvm::cantFail(
+      helpers->rowMaximum(comparing(nullptr, values.data(), 15000, 5000,
+                                    ElementType::F32, FsrBound),
+                          reinterpret_cast<uint64_t>(maxima.data())));
+  EXPECT_EQ(maxima, (std::vector<double>{7, 8, 1}));
+}
+
+TEST_F(HelpersTest, CompareByModes) {
+  std::vector<float> reference = {0.0f, 1, 2, 4}, out = {-0.0f, 1, 2.5f, 4};
+  auto run = [&](FsrMode mode, double factor) {
+    FsrCompare compare =
+        comparing(out.data(), reference.data(), 4, 4, ElementType::F32, mode);
+    double maximum = 4;
+    compare.rowMaximum = reinterpret_cast<uint64_t>(&maximum);
+    compare.factor = factor;
+    return llvm::cantFail(helpers->compare(compare));
+  };
+  FsrDifference bits = run(FsrBits, 0);
+  EXPECT_EQ(bits.failing, 2u);
+  EXPECT_EQ(bits.first, 0u);
+  FsrDifference value = run(FsrValue, 0);
+  EXPECT_EQ(value.failing, 1u);
+  EXPECT_EQ(value.first, 2u);
+  FsrDifference tight = run(FsrBound, 0.1);
+  EXPECT_EQ(tight.failing, 1u);
+  EXPECT_DOUBLE_EQ(fsrDouble(tight.worst), 0.5 / 0.4);
+  FsrDifference loose = run(FsrBound, 0.2);
+  EXPECT_EQ(loose.failing, 0u);
+  EXPECT_EQ(loose.bitsDiffer, 2u);
+}
+
+TEST_F(HelpersTest, CompareFollowsStrides) {
+  // Two rows of two, three apart; what lies between is not looked at.
+  std::vector<int32_t> reference = {1, 2, 0, 3, 4}, out = {1, 2, 9, 3, 5};
+  FsrCompare compare =
+      comparing(out.data(), reference.data(), 4, 2, ElementType::I32, FsrBits);
+  compare.layout.rank = 2;
+  compare.layout.size[0] = compare.layout.size[1] = 2;
+  compare.layout.stride[0] = 3;
+  compare.layout.stride[1] = 1;
+  FsrDifference difference = llvm::cantFail(helpers->compare(compare));
+  EXPECT_EQ(difference.failing, 1u);
+  EXPECT_EQ(difference.first, 3u);
+}
+
+TEST_F(HelpersTest, SpinTellsTheClock) {
+  llvm::cantFail(helpers->spin(50));
+  EXPECT_NEAR(llvm::cantFail(helpers->spinReading()).clockMhz, 2000, 1);
+}
+
+} // namespace

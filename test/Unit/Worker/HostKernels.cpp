@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The helper kernels for the host: the text that nvcc compiles, as one thread.
+//
+//===----------------------------------------------------------------------===//
+
+#include "HostBackend.h"
+
+#include <cmath>
+
+#define FSR_DEVICE [[maybe_unused]] static inline
+#define FSR_KERNEL(name) static void name
+#define FSR_THREAD 0ull
+#define FSR_THREADS 1ull
+#define FSR_LANE 0u
+#define FSR_LANES 1u
+
+namespace {
+
+double *clockNanos; // Of the back end that launches.
+
+using Word = unsigned long long;
+Word fsrWarpMax(Word value) { return value; }
+void fsrAtomicAdd(Word *at, Word value) { *at += value; }
+void fsrAtomicMin(Word *at, Word value) { *at = value < *at ? value : *at; }
+void fsrAtomicMax(Word *at, Word value) { *at = value > *at ? value : *at; }
+Word fsrNanos() { return Word(*clockNanos += 1000); }
+Word fsrClock() { return Word(*clockNanos * 2); }
+float fsrLog(float x) { return std::log(x); }
+double fsrLog(double x) { return std::log(x); }
+float fsrExp(float x) { return std::exp(x); }
+double fsrExp(double x) { return std::exp(x); }
+float fsrSqrt(float x) { return std::sqrt(x); }
+double fsrSqrt(double x) { return std::sqrt(x); }
+float fsrCosPi(float x) { return std::cos(float(M_PI) * x); }
+double fsrCosPi(double x) { return std::cos(M_PI * x); }
+
+#include "kernels/helpers.inl"
+
+template <typename T>
+T get(llvm::ArrayRef<void *> params, size_t i) {
+  return *static_cast<T *>(params[i]);
+}
+
+} // namespace
+
+bool fsr::runHostHelper(llvm::StringRef name, llvm::ArrayRef<void *> p,
+                        double &nanos) {
+  clockNanos = &nanos;
+  nanos += 1000;
+  if (name == "fsr_fill")
+    fsr_fill(get<FsrFill>(p, 0));
+  else if (name == "fsr_poison")
+    fsr_poison(get<FsrU64>(p, 0), get<FsrU64>(p, 1), get<FsrU32>(p, 2),
+               get<FsrU64>(p, 3));
+  else if (name == "fsr_guard_set")
+    fsr_guard_set(get<FsrU64>(p, 0), get<FsrU64>(p, 1), get<FsrU32>(p, 2));
+  else if (name == "fsr_guard_check")
+    fsr_guard_check(get<FsrU64>(p, 0), get<FsrU64>(p, 1), get<FsrU32>(p, 2),
+                    get<FsrU64>(p, 3));
+  else if (name == "fsr_hash")
+    fsr_hash(get<FsrU64>(p, 0), get<FsrU64>(p, 1), get<FsrU32>(p, 2),
+             get<FsrU64>(p, 3));
+  else if (name == "fsr_mask")
+    fsr_mask(get<FsrU64>(p, 0), get<FsrU64>(p, 1), get<FsrU64>(p, 2));
+  else if (name == "fsr_row_maximum")
+    fsr_row_maximum(get<FsrCompare>(p, 0));
+  else if (name == "fsr_compare")
+    fsr_compare(get<FsrCompare>(p, 0));
+  else if (name == "fsr_flush")
+    fsr_flush(get<FsrU64>(p, 0), get<FsrU64>(p, 1), get<FsrU32>(p, 2));
+  else if (name == "fsr_spin")
+    fsr_spin(get<FsrU64>(p, 0), get<FsrU64>(p, 1));
+  else
+    return false;
+  return true;
+}

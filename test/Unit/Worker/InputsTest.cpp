@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Families and seeds: exact inputs stay exact, integers keep their recipes, and
+// no seed is known before the image is.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Inputs.h"
+#include "WorkerHarness.h"
+
+#include "gtest/gtest.h"
+
+#include <set>
+
+using namespace fsr;
+
+namespace {
+
+KernelTask taskOf(ElementType element, int64_t accumulation) {
+  KernelTask task;
+  task.arguments = {bufferArgument("x", element, {8}, Access::Read),
+                    bufferArgument("i", ElementType::I64, {8}, Access::Read)};
+  task.work.accumulation = accumulation;
+  WorkloadCase one;
+  one.fills = {*FillRecipe::parse("normal(0, 1)"),
+               *FillRecipe::parse("integers(0, 7)")};
+  task.workload = {one};
+  return task;
+}
+
+TEST(InputsTest, DensityFallsWithTheAccumulation) {
+  KernelTask task = taskOf(ElementType::BF16, 4096);
+  auto sets = InputPlan(task, 1, "image").exact();
+  ASSERT_EQ(sets.size(), 2u); // No room for small integers.
+  EXPECT_EQ(sets[0].fills[0].family, "bernoulli");
+  EXPECT_DOUBLE_EQ(sets[0].fills[0].parameters[0], 256.0 / (4 * 4096));
+  task = taskOf(ElementType::F32, 4096);
+  sets = InputPlan(task, 1, "image").exact();
+  ASSERT_EQ(sets.size(), 3u);
+  EXPECT_DOUBLE_EQ(sets[0].fills[0].parameters[0], 0.5);
+  EXPECT_TRUE(sets[0].exact);
+}
+
+TEST(InputsTest, IndexBuffersKeepTheirRecipe) {
+  KernelTask task = taskOf(ElementType::F32, 1);
+  InputPlan plan(task, 1, "image");
+  for (auto sets : {plan.exact(), plan.workload(), plan.battery()})
+    for (const InputSet &set : sets) {
+      EXPECT_EQ(set.fills[1].family, "integers") << set.words;
+      EXPECT_EQ(set.fills[1].parameters[1], 7) << set.words;
+    }
+}
+
+TEST(InputsTest, IntegerBuffersTakeNoFloatFamily) {
+  EXPECT_EQ(recipeFor(ElementType::I32, FillRecipe()).family, "integers");
+  EXPECT_EQ(recipeFor(ElementType::I1, FillRecipe()).family, "bernoulli");
+  EXPECT_EQ(recipeFor(ElementType::F16, FillRecipe()).family, "normal");
+}
+
+TEST(InputsTest, SeedsDifferByImageRunAndSet) {
+  KernelTask task = taskOf(ElementType::F32, 1);
+  std::set<uint64_t> seeds;
+  size_t count = 0;
+  for (uint64_t run : {1, 2})
+    for (const char *image : {"one", "two"}) {
+      InputPlan plan(task, run, image);
+      for (auto sets : {plan.exact(), plan.workload(), plan.battery()})
+        for (const InputSet &set : sets) {
+          seeds.insert(set.seed);
+          ++count;
+        }
+      for (unsigned i = 0; i < 8; ++i, ++count)
+        seeds.insert(plan.timing(i).seed);
+    }
+  EXPECT_EQ(seeds.size(), count);
+  EXPECT_EQ(InputPlan(task, 1, "one").timing(0).seed,
+            InputPlan(task, 1, "one").timing(0).seed);
+}
+
+} // namespace

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Verdicts of the race, on a simulated clock with a known noise.
+//
+//===----------------------------------------------------------------------===//
+
+#include "WorkerHarness.h"
+
+#include "gtest/gtest.h"
+
+#include <chrono>
+#include <memory>
+#include <set>
+
+using namespace fsr;
+
+namespace {
+
+using Params = llvm::ArrayRef<void *>;
+
+EvaluateResult measured(Trying &trying, Verdict verdict) {
+  Ran ran = trying.run();
+  EXPECT_TRUE(ran.result) << ran.error;
+  if (!ran.result)
+    return {};
+  EXPECT_EQ(nameOf(ran.result->verdict), nameOf(verdict))
+      << ran.result->message;
+  EXPECT_EQ(trying.backend.allocatedBytes(), 0u);
+  return *ran.result;
+}
+
+TEST(MeasureTest, FasterIsAcceptedWithItsEvidence) {
+  Trying trying;
+  EvaluateResult result = measured(trying, Verdict::Accepted);
+  ASSERT_TRUE(result.measurement);
+  const Measurement &m = *result.measurement;
+  EXPECT_NEAR(m.speedup, 2, 0.02);
+  EXPECT_LE(m.speedupLow, m.speedup);
+  EXPECT_GE(m.speedupHigh, m.speedup);
+  EXPECT_NEAR(m.originalMedianUs, 100, 1);
+  EXPECT_NEAR(m.candidateMedianUs, 50, 1);
+  EXPECT_GE(m.originalUs.size(), 8u);
+  EXPECT_LT(m.noiseFloor, 0.01);
+  EXPECT_EQ(m.batch, 1);
+  EXPECT_NEAR(double(m.smClockMhz), 2000, 50);
+  EXPECT_EQ(result.evidence.level, EvidenceLevel::Measured);
+  for (llvm::StringRef name : {"exact-inputs", "timed-outputs", "host-clock",
+                               "physical-bound", "input-battery"})
+    EXPECT_TRUE(findCheck(result, name)->passed);
+}
+
+TEST(MeasureTest, TwiceAsSlowIsDroppedAfterThree) {
+  Trying trying;
+  trying.candidate.microseconds = 250;
+  EvaluateResult result = measured(trying, Verdict::NotFaster);
+  ASSERT_TRUE(result.measurement);
+  EXPECT_EQ(result.measurement->originalUs.size(), 3u);
+  EXPECT_NE(result.message.find("three launches"), std::string::npos);
+}
+
+TEST(MeasureTest, ALittleSlowerIsNotFaster) {
+  Trying trying;
+  trying.candidate.microseconds = 103;
+  EvaluateResult result = measured(trying, Verdict::NotFaster);
+  EXPECT_LT(result.measurement->speedup, 1);
+  EXPECT_EQ(result.evidence.level, EvidenceLevel::None);
+}
+
+TEST(MeasureTest, EqualIsNeverAccepted) {
+  Trying trying;
+  trying.candidate.microseconds = 100;
+  trying.options.maxPairs = 32;
+  Ran ran = trying.run();
+  ASSERT_TRUE(ran.result) << ran.error;
+  EXPECT_NE(nameOf(ran.result->verdict), nameOf(Verdict::Accepted));
+}
+
+TEST(MeasureTest, TooNoisyIsUndecided) {
+  Trying trying;
+  trying.backend.jitter = 0.9;
+  Ran ran = trying.run();
+  ASSERT_TRUE(ran.result) << ran.error;
+  if (ran.result->verdict != Verdict::NotFaster) // Screened out by bad luck.
+    EXPECT_EQ(nameOf(ran.result->verdict), nameOf(Verdict::Undecided))
+        << ran.result->message;
+}
+
+TEST(MeasureTest, ShortKernelsAreBatched) {
+  Trying trying;
+  trying.original.microseconds = 5;
+  trying.candidate.microseconds = 3;
+  EvaluateResult result = measured(trying, Verdict::Accepted);
+  EXPECT_GE(result.measurement->batch, 19);
+  EXPECT_NEAR(result.measurement->originalMedianUs, 5, 0.1);
+}
+
+TEST(MeasureTest, InPlaceKernelsAreNotBatched) {
+  Trying trying;
+  trying.task.arguments = {bufferArgument(
+      "x", ElementType::F32, {testRows, testColumns}, Access::ReadWrite)};
+  trying.task.workload[0].fills.resize(1);
+  trying.plan.launches[0].args = {"x"};
+  auto twice = [](float *x) {
+    for (int64_t i = 0; i < testElements; ++i)
+      x[i] *= 2;
+    return 0;
+  };
+  trying.original.body = [=](Params p) { return twice(pointerOf(p, 1)); };
+  trying.candidate.body = [=](Params p) { return twice(pointerOf(p, 0)); };
+  trying.original.microseconds = 5;
+  trying.candidate.microseconds = 3;
+  EvaluateResult result = measured(trying, Verdict::Accepted);
+  EXPECT_EQ(result.measurement->batch, 1);
+}
+
+TEST(MeasureTest, WorkBehindTheEventsIsImplausible) {
+  Trying trying;
+  auto right = trying.candidate.body;
+  trying.candidate.body = [=](Params params) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(4));
+    return right(params);
+  };
+  EvaluateResult result = measured(trying, Verdict::Implausible);
+  EXPECT_NE(result.message.find("after its events"), std::string::npos)
+      << result.message;
+}
+
+TEST(MeasureTest, FasterThanMemoryIsImplausible) {
+  Trying trying;
+  // 1 GB at 4.6 TB/s takes 217 us.
+  trying.task.work.bytesRead = 1e9;
+  EvaluateResult result = measured(trying, Verdict::Implausible);
+  EXPECT_NE(result.message.find("by its memory"), std::string::npos)
+      << result.message;
+  EXPECT_FALSE(findCheck(result, "physical-bound")->passed);
+}
+
+TEST(MeasureTest, FasterThanTheUnitsIsImplausible) {
+  Trying trying;
+  trying.task.work.flops = 1e12;
+  EvaluateResult result = measured(trying, Verdict::Implausible);
+  EXPECT_NE(result.message.find("by its arithmetic units"), std::string::npos)
+      << result.message;
+}
+
+TEST(MeasureTest, SkippingWorkWhileTimedIsFound) {
+  Trying trying;
+  // Right for as long as validation lasts, as a launch counter could tell.
+  auto calls = std::make_shared<int>(0);
+  auto right = trying.candidate.body;
+  trying.candidate.body = [=](Params params) {
+    return ++*calls > 7 ? 0 : right(params);
+  };
+  EvaluateResult result = measured(trying, Verdict::Mismatch);
+  EXPECT_NE(result.message.find("fresh while timing"), std::string::npos)
+      << result.message;
+}
+
+TEST(MeasureTest, ReplayOfAnEarlierResultIsFound) {
+  Trying trying;
+  auto calls = std::make_shared<int>(0);
+  auto kept = std::make_shared<std::vector<float>>();
+  auto right = trying.candidate.body;
+  trying.candidate.body = [=](Params params) {
+    float *y = pointerOf(params, 1);
+    if (++*calls > 9) {
+      std::copy(kept->begin(), kept->end(), y);
+      return 0;
+    }
+    right(params);
+    kept->assign(y, y + testElements);
+    return 0;
+  };
+  trying.options.maxPairs = 128;
+  trying.candidate.microseconds = 99.9; // Several looks.
+  measured(trying, Verdict::Mismatch);
+}
+
+TEST(MeasureTest, TheFullRungComesOnlyForAWinner) {
+  // Wrong on zeros alone: seen only by the battery.
+  auto wrongOnZeros = [](Params params) {
+    float *x = pointerOf(params, 0), *y = pointerOf(params, 1);
+    bool zeros = true;
+    for (int64_t i = 0; i < testElements; ++i) {
+      y[i] = 2 * x[i];
+      zeros = zeros && x[i] == 0;
+    }
+    if (zeros)
+      y[0] = 1;
+    return 0;
+  };
+  Trying winner;
+  winner.candidate.body = wrongOnZeros;
+  EvaluateResult result = measured(winner, Verdict::Mismatch);
+  EXPECT_NE(result.message.find("on zeros inputs"), std::string::npos)
+      << result.message;
+  Trying loser;
+  loser.candidate.body = wrongOnZeros;
+  loser.candidate.microseconds = 130;
+  measured(loser, Verdict::NotFaster);
+}
+
+TEST(MeasureTest, PairsAtAThrottledClockAreDropped) {
+  Trying trying;
+  // The spin kernel of the host counts two clocks a nanosecond.
+  trying.backend.facts.clockKhz = 4000000;
+  trying.options.maxPairs = 8;
+  EvaluateResult result = measured(trying, Verdict::Undecided);
+  EXPECT_NE(result.message.find("throttled"), std::string::npos)
+      << result.message;
+  EXPECT_FALSE(result.measurement);
+}
+
+TEST(MeasureTest, SlowKernelsStayWithinTheBudget) {
+  Trying trying;
+  trying.options.gpuSeconds = 0.3;
+  auto slow = [](auto body) {
+    return [=](Params params) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      return body(params);
+    };
+  };
+  trying.original.body = slow(trying.original.body);
+  trying.candidate.body = slow(trying.candidate.body);
+  trying.original.microseconds = trying.candidate.microseconds = 10000;
+  auto start = std::chrono::steady_clock::now();
+  Ran ran = trying.run();
+  ASSERT_TRUE(ran.result) << ran.error;
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(4));
+  EXPECT_NE(nameOf(ran.result->verdict), nameOf(Verdict::Accepted));
+}
+
+} // namespace
