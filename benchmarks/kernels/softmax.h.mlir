@@ -8,7 +8,7 @@ module attributes {gpu.container_module} {
     gpu.func @softmax(%x: memref<65536x4096xf32>, %y: memref<65536x4096xf32>) kernel
         attributes {known_block_size = array<i32: 256, 1, 1>,
           fsr.arg_names = ["x", "y"],
-          fsr.workload = {a0 = "normal(0, 5)"}} {
+          fsr.workload = {x = "normal(0, 5)"}} {
       %zero = arith.constant 0.0 : f32
       %lowest = arith.constant 0xFF800000 : f32
       %c0 = arith.constant 0 : index

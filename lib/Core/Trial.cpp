@@ -271,6 +271,7 @@ llvm::json::Value toJSON(const Record &value) {
                             {"target", text(value.target)},
                             {"chip", text(value.chip)},
                             {"kernel_name", text(value.kernelName)},
+                            {"argument_names", texts(value.argumentNames)},
                             {"candidate", std::move(candidate)},
                             {"parameters", parametersJSON(value.parameters)},
                             {"plan", toJSON(value.plan)},
@@ -291,6 +292,7 @@ bool fromJSON(const llvm::json::Value &json, Record &value,
       !mapper.map("task_key", value.taskKey) ||
       !mapper.map("target", value.target) || !mapper.map("chip", value.chip) ||
       !mapper.mapOptional("kernel_name", value.kernelName) ||
+      !mapper.map("argument_names", value.argumentNames) ||
       !mapper.map("candidate", value.candidate) ||
       !mapper.mapOptional("parameters", value.parameters) ||
       !mapper.map("plan", value.plan) ||
@@ -312,6 +314,12 @@ bool fromJSON(const llvm::json::Value &json, Record &value,
       path.field(field).report("expected a target, as sm_90");
       return false;
     }
+  }
+  for (auto [i, name] : llvm::enumerate(value.argumentNames)) {
+    if (isUsableName(name))
+      continue;
+    path.field("argument_names").index(i).report("expected a name");
+    return false;
   }
   // Empty until the store names the record.
   return (value.id.empty() || checkDigest(value.id, path.field("id"))) &&

@@ -238,14 +238,23 @@ private:
 // Texts
 //===----------------------------------------------------------------------===//
 
-std::string kernelText(ModuleOp isolated) {
+/// The kernel and what it calls, with the kernel's arguments under the names
+/// that signature and plan use.
+std::string kernelText(ModuleOp isolated, llvm::StringRef kernelName,
+                       llvm::ArrayRef<Argument> arguments) {
   std::string text;
   llvm::raw_string_ostream stream(text);
   gpu::GPUModuleOp module = *isolated.getOps<gpu::GPUModuleOp>().begin();
+  auto kernel = cast<gpu::GPUFuncOp>(module.lookupSymbol(kernelName));
+  for (auto [value, argument] :
+       llvm::zip_equal(kernel.getArguments(), arguments))
+    value.setLoc(
+        NameLoc::get(StringAttr::get(module.getContext(), argument.name)));
   for (Operation &op : module.getOps()) {
     op.print(stream, OpPrintingFlags()
                          .useLocalScope()
                          .enableDebugInfo(false)
+                         .printNameLocAsPrefix()
                          .elideLargeElementsAttrs(printedElements));
     stream << "\n";
   }
@@ -305,7 +314,7 @@ llvm::Expected<KernelTask> cutKernel(const KernelSite &site,
   task.launch = *launchShapeOf(launch);
 
   OwningOpRef<ModuleOp> isolated = isolateKernel(site);
-  task.kernelMlir = kernelText(*isolated);
+  task.kernelMlir = kernelText(*isolated, kernel.getName(), task.arguments);
   task.launchMlir = launchText(launch);
   llvm::raw_string_ostream stream(task.reference.mlir);
   isolated->print(stream,

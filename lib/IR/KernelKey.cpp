@@ -176,8 +176,8 @@ llvm::Expected<std::string> KernelKeyer::key(const KernelSite &site,
   std::vector<Argument> arguments = argumentsOf(site);
   hasher.add(int64_t(arguments.size()));
   for (auto [i, argument] : llvm::enumerate(arguments)) {
-    // Plans speak of arguments by name. Shapes are in the kernel's text.
-    hasher.add(argument.name).add(argument.alignment);
+    // Shapes are in the kernel's text; names do not count.
+    hasher.add(argument.alignment);
     hasher.add(argument.constantBits ? "=" + *argument.constantBits : "");
     for (size_t j = 0; j < i; ++j)
       hasher.add(int64_t(argument.isBuffer && arguments[j].isBuffer &&

@@ -340,6 +340,15 @@ llvm::Error splice(KernelSite &site, const Record &record) {
   llvm::Expected<KernelTask> task = cutKernel(site, record.target);
   if (!task)
     return addContext(task.takeError(), "record " + shortHash(record.id));
+  if (record.argumentNames.size() != task->arguments.size())
+    return makeError(ErrorKind::BadInput,
+                     "record " + shortHash(record.id) + ": it is for " +
+                         llvm::Twine(record.argumentNames.size()) +
+                         " arguments, kernel " + site.name + " has " +
+                         llvm::Twine(task->arguments.size()));
+  for (auto [argument, name] :
+       llvm::zip_equal(task->arguments, record.argumentNames))
+    argument.name = name;
   if (llvm::Error error = RecordCheck(*task, record).run())
     return error;
   MLIRContext *context = site.kernel->getContext();

@@ -320,6 +320,8 @@ llvm::Error Searcher::keepWinner(const Contender &contender,
   record.target = task.target;
   record.chip = contender.build.chip;
   record.kernelName = task.name;
+  for (const Argument &argument : task.arguments)
+    record.argumentNames.push_back(argument.name);
   record.candidate = candidate;
   record.parameters = trial.parameters;
   record.plan = contender.plan;

@@ -88,7 +88,7 @@ LogicalResult Replacer::one(KernelSite &site, RecordStore *store,
     trouble(loc, "kernel '" + site.name + "' kept: " + outcome.detail);
     return finish();
   }
-  llvm::Expected<std::string> key = kernelKey(site, *target);
+  llvm::Expected<std::string> key = keyer.key(site, *target);
   if (!key) {
     keep("NotTaken", "not taken", llvm::toString(key.takeError()));
     return finish();

@@ -11,6 +11,7 @@
 
 #include "Outcome.h"
 
+#include "fsr/IR/KernelKeyer.h"
 #include "fsr/IR/Kernels.h"
 #include "fsr/Store/Store.h"
 #include "fsr/Transforms/Passes.h"
@@ -57,6 +58,7 @@ private:
 
   mlir::ModuleOp module;
   const ReplacerOptions &options;
+  KernelKeyer keyer;
   std::vector<KernelOutcome> results;
   bool changed = false;
   bool hadTrouble = false;

@@ -62,13 +62,13 @@ int deviceWorkerMain(int argc, char **argv) {
     return 1;
   }
   int ordinal = 0;
-  for (int i = 1; i < argc; ++i) {
+  for (int i = 2; i < argc; ++i) { // After "device".
     llvm::StringRef argument = argv[i];
-    if (!argument.consume_front("--device=")) {
-      llvm::errs() << "fsr-worker: error: unknown option '" << argv[i]
-                   << "'; known is --device=cuda:N\n";
-      return 1;
-    }
+    if (!argument.consume_front("--device="))
+      return refuse(
+          STDIN_FILENO, out,
+          makeError(ErrorKind::BadInput, "unknown option '" + argument +
+                                             "'; known is --device=cuda:N"));
     auto parsed = parseDevice(argument);
     if (!parsed)
       return refuse(

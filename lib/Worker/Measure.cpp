@@ -152,7 +152,9 @@ llvm::Expected<bool> Evaluation::race(double noise) {
   std::vector<double> clocks;
   int64_t pairs = 0;
   Verdict verdict = Verdict::Undecided;
-  int64_t checked = -1; // Which pair of this stretch has its output checked.
+  // The next pair whose output is checked: drawn from what is left of the
+  // stretch up to the next look, so one at the least, and none can be told.
+  int64_t checked = -1;
   while (pairs < wanted) {
     double left = budgetLeftMs();
     if ((left <= 0 && pairs >= int64_t(fewestPairs)) || left <= -budgetMs)
@@ -404,7 +406,7 @@ llvm::Expected<bool> Evaluation::measure() {
     return goesOn;
   result.measurement = m;
   addCheck("timed-outputs", true, timingSet.words,
-           "a timed launch of every look, chosen at random, gave the "
+           "timed launches before every look, chosen at random, gave the "
            "original's result",
            "");
   goesOn = checkHostClock();

@@ -2,7 +2,7 @@ gpu.module @kernels {
   gpu.func @layer_norm(%x: memref<${R}x${C}xf32>, %gamma: memref<${C}xf32>, %beta: memref<${C}xf32>, %y: memref<${R}x${C}xf32>) kernel
       attributes {known_block_size = array<i32: 256, 1, 1>,
                   fsr.arg_names = ["x", "gamma", "beta", "y"],
-                  fsr.workload = {a0 = "normal(3, 5)", a1 = "normal(1, 0.5)", a2 = "normal(0, 1)"}} {
+                  fsr.workload = {x = "normal(3, 5)", gamma = "normal(1, 0.5)", beta = "normal(0, 1)"}} {
     %zero = arith.constant 0.0 : f32
     %eps = arith.constant 1.0e-5 : f32
     %count = arith.constant ${C}.0 : f32

@@ -2,7 +2,7 @@ gpu.module @kernels {
   gpu.func @matmul(%a: memref<${M}x${K}xf32>, %b: memref<${K}x${N}xf32>, %c: memref<${M}x${N}xf32>) kernel
       attributes {known_block_size = array<i32: 16, 16, 1>,
                   fsr.arg_names = ["a", "b", "c"],
-                  fsr.workload = {a0 = "normal(0, 1)", a1 = "normal(0, 1)"}} {
+                  fsr.workload = {a = "normal(0, 1)", b = "normal(0, 1)"}} {
     %zero = arith.constant 0.0 : f32
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index

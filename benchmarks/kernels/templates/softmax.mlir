@@ -2,7 +2,7 @@ gpu.module @kernels {
   gpu.func @softmax(%x: memref<${R}x${C}xf32>, %y: memref<${R}x${C}xf32>) kernel
       attributes {known_block_size = array<i32: 256, 1, 1>,
                   fsr.arg_names = ["x", "y"],
-                  fsr.workload = {a0 = "normal(0, 5)"}} {
+                  fsr.workload = {x = "normal(0, 5)"}} {
     %zero = arith.constant 0.0 : f32
     %lowest = arith.constant 0xFF800000 : f32
     %c0 = arith.constant 0 : index

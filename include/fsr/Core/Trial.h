@@ -113,6 +113,9 @@ struct Record {
   std::string target;     ///< Family: "sm_90".
   std::string chip;       ///< Built for: "sm_90a".
   std::string kernelName; ///< As it was called where it was found.
+  /// The kernel's arguments as the plan calls them, in order. The key holds no
+  /// names, so another module may call them otherwise.
+  std::vector<std::string> argumentNames;
   Candidate candidate;
   Parameters parameters;
   ResolvedPlan plan;

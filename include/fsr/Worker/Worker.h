@@ -20,7 +20,8 @@ namespace fsr {
 /// (the answer was sent before), 1 anything else.
 int serveDevice(Backend &backend, int in, int out);
 
-/// The body of `fsr-worker device [--device=cuda:N]`.
+/// The body of `fsr-worker device [--device=cuda:N]`, given its whole command
+/// line. What cannot be opened is answered to the peer's hello, and status 1.
 int deviceWorkerMain(int argc, char **argv);
 
 } // namespace fsr

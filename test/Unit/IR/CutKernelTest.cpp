@@ -121,12 +121,13 @@ TEST_F(CutKernel, FastMath) {
 }
 
 TEST_F(CutKernel, ArgumentNames) {
-  std::string text = with(matmulModule, "@matmul(%a: memref<96x112xf32>",
-                          "@matmul(%a: memref<96x112xf32> "
-                          "{fsr.arg_name = \"left\"}");
+  std::string text =
+      with(matmulModule, "%c: memref<96x80xf32>) kernel",
+           "%c: memref<96x80xf32>) kernel attributes {fsr.arg_names = "
+           "[\"left\", \"a1\"]}");
   KernelTask task = cut(text);
   EXPECT_EQ(task.arguments[0].name, "left");
-  EXPECT_EQ(task.arguments[1].name, "a1");
+  EXPECT_EQ(task.arguments[2].name, "a2");
   // Two of one name, keywords and words of the plan are not usable.
   for (const char *name : {"a1", "float", "same", "x y", ""})
     EXPECT_EQ(cut(with(text, "left", name)).arguments[0].name, "a0") << name;

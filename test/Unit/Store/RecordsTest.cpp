@@ -124,9 +124,13 @@ TEST_F(RecordsTest, HighestLowerBoundWins) {
   add(sampleRecord(1.5));
   add(sampleRecord(2.5));
   add(sampleRecord(2.0));
-  Record nan = sampleRecord(9);
-  nan.measurement.speedupLow = NAN;
-  add(nan);
+  // In whichever order they are met, what is no number is no gain.
+  for (int i = 0; i < 8; ++i) {
+    Record nan = sampleRecord(9);
+    nan.kernelName = "nan" + std::to_string(i);
+    nan.measurement.speedupLow = NAN;
+    add(nan);
+  }
   LookUp found = lookUp();
   ASSERT_TRUE(found.record);
   EXPECT_EQ(found.record->measurement.speedupLow, 2.5);

@@ -105,6 +105,12 @@ TEST_F(HelpersTest, HalvesConvertBothWays) {
     memcpy(&native, &narrow, 2);
     ASSERT_EQ(double(native), value) << bits;
   }
+  // Half way between neighbours: to even.
+  for (uint32_t bits = 0; bits < 0x7BFF; ++bits) {
+    float middle =
+        float((fsrToDouble(bits, FsrF16) + fsrToDouble(bits + 1, FsrF16)) / 2);
+    ASSERT_EQ(fsrFromDouble(middle, FsrF16), bits + (bits & 1)) << bits;
+  }
   for (uint32_t i = 0; i < 200000; ++i) {
     float value = fsrFloat(i * 21474u + 12345u);
     if (std::isnan(value))
@@ -271,6 +277,19 @@ TEST_F(HelpersTest, CompareByModes) {
   FsrDifference loose = run(FsrBound, 0.2);
   EXPECT_EQ(loose.failing, 0u);
   EXPECT_EQ(loose.bitsDiffer, 2u);
+}
+
+TEST_F(HelpersTest, PoisonIsNoNaNOfTheKernels) {
+  uint32_t words[2] = {0xFFC0DEADu, 0x7FC00000u};
+  uint32_t reference[2] = {0x7FC00000u, 0xFFC0DEADu};
+  FsrCompare compare =
+      comparing(words, reference, 2, 2, ElementType::F32, FsrValue);
+  EXPECT_EQ(llvm::cantFail(helpers->compare(compare)).failing, 0u);
+  compare.hasPoison = 1;
+  compare.poison = 0xFFC0DEADu;
+  FsrDifference difference = llvm::cantFail(helpers->compare(compare));
+  EXPECT_EQ(difference.failing, 2u);
+  EXPECT_EQ(difference.unwritten, 1u);
 }
 
 TEST_F(HelpersTest, CompareFollowsStrides) {

@@ -215,20 +215,20 @@ TEST(MeasureTest, PairsAtAThrottledClockAreDropped) {
 TEST(MeasureTest, SlowKernelsStayWithinTheBudget) {
   Trying trying;
   trying.options.gpuSeconds = 0.3;
+  trying.backend.jitter = 0; // A ratio of 1 for ever: no look decides.
   auto slow = [](auto body) {
     return [=](Params params) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
       return body(params);
     };
   };
   trying.original.body = slow(trying.original.body);
   trying.candidate.body = slow(trying.candidate.body);
-  trying.original.microseconds = trying.candidate.microseconds = 10000;
-  auto start = std::chrono::steady_clock::now();
-  Ran ran = trying.run();
-  ASSERT_TRUE(ran.result) << ran.error;
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(4));
-  EXPECT_NE(nameOf(ran.result->verdict), nameOf(Verdict::Accepted));
+  trying.original.microseconds = trying.candidate.microseconds = 5000;
+  EvaluateResult result = measured(trying, Verdict::Undecided);
+  ASSERT_TRUE(result.measurement);
+  EXPECT_GE(result.measurement->originalUs.size(), 5u);
+  EXPECT_LT(result.measurement->originalUs.size(), 64u);
 }
 
 } // namespace

@@ -104,7 +104,8 @@ TEST(ServeTest, EveryLaunchOfTheCandidateStandsUnderADeadline) {
     if (phase != "candidate-run")
       continue;
     candidate = true;
-    EXPECT_GE(deadline, 4000); // Ten times the original.
+    // Ten times the original, and what the helpers may take.
+    EXPECT_GE(deadline, 3960 + 3000);
   }
   EXPECT_TRUE(candidate);
 }

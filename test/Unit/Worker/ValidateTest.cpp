@@ -184,6 +184,20 @@ TEST_F(ValidateTest, ScratchIsClearedWhereAsked) {
   }
 }
 
+TEST_F(ValidateTest, ScratchKeepsNothingFromRunToRun) {
+  trying.plan.scratch = {{"part", 4, false}};
+  trying.plan.launches[0].args = {"x", "y", "part"};
+  auto kept = std::make_shared<bool>(false);
+  trying.candidate.body = [=](Params params) {
+    int *part = pointerOf<int>(params, 2);
+    *kept = *kept || *part == 4711;
+    *part = 4711;
+    return spoiled([](float *, float *) {})(params);
+  };
+  expect(Verdict::Undecided, "");
+  EXPECT_FALSE(*kept);
+}
+
 TEST_F(ValidateTest, NeedsMoreAlignmentThanProved) {
   trying.candidate.body = spoiled([](float *x, float *y) {
     if (reinterpret_cast<uintptr_t>(x) % 16)
