@@ -146,8 +146,8 @@ std::vector<std::string> argumentNames(gpu::GPUFuncOp kernel) {
   bool usable = true;
   auto list = kernel->getAttrOfType<ArrayAttr>("fsr.arg_names");
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
-    auto given = list && i < list.size() ? dyn_cast<StringAttr>(list[i])
-                                         : StringAttr();
+    auto given =
+        list && i < list.size() ? dyn_cast<StringAttr>(list[i]) : StringAttr();
     std::string name = given ? given.str() : "a" + std::to_string(i);
     // The launch plan's own words are no names of arguments.
     bool taken = name == "same" || name == "grid" || name == "block";

@@ -21,6 +21,7 @@
 #include "mlir/IR/SymbolTable.h"
 
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -334,21 +335,38 @@ void eraseWhereUnused(gpu::GPUModuleOp module) {
     module.erase();
 }
 
+/// Gives the task's arguments the names that the record's plan uses: the key
+/// holds none, so this module may call them otherwise.
+llvm::Error renameArguments(KernelTask &task, const Record &record) {
+  auto bad = [&](const llvm::Twine &message) {
+    return makeError(ErrorKind::Corrupt, "record " + shortHash(record.id) +
+                                             " for kernel " + task.name + ": " +
+                                             message);
+  };
+  if (record.argumentNames.size() != task.arguments.size())
+    return bad("it is for " + llvm::Twine(record.argumentNames.size()) +
+               " arguments, the kernel has " +
+               llvm::Twine(task.arguments.size()));
+  llvm::StringSet<> seen;
+  for (auto [argument, name] :
+       llvm::zip_equal(task.arguments, record.argumentNames)) {
+    if (!isUsableName(name) || !seen.insert(name).second)
+      return bad("argument name '" + name +
+                 "' is there twice or cannot be "
+                 "used");
+    argument.name = name;
+  }
+  return llvm::Error::success();
+}
+
 } // namespace
 
 llvm::Error splice(KernelSite &site, const Record &record) {
   llvm::Expected<KernelTask> task = cutKernel(site, record.target);
   if (!task)
     return addContext(task.takeError(), "record " + shortHash(record.id));
-  if (record.argumentNames.size() != task->arguments.size())
-    return makeError(ErrorKind::BadInput,
-                     "record " + shortHash(record.id) + ": it is for " +
-                         llvm::Twine(record.argumentNames.size()) +
-                         " arguments, kernel " + site.name + " has " +
-                         llvm::Twine(task->arguments.size()));
-  for (auto [argument, name] :
-       llvm::zip_equal(task->arguments, record.argumentNames))
-    argument.name = name;
+  if (llvm::Error error = renameArguments(*task, record))
+    return error;
   if (llvm::Error error = RecordCheck(*task, record).run())
     return error;
   MLIRContext *context = site.kernel->getContext();

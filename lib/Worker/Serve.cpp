@@ -29,12 +29,18 @@ constexpr size_t mostImages = 256;
 /// Images by hash, the oldest dropped where they are too many.
 class ImageCache {
 public:
+  /// The two latest always stay: they are the pair that is evaluated next.
   void add(std::string hash, std::string image) {
-    if (find(hash))
+    for (auto known = images.begin(); known != images.end(); ++known) {
+      if (known->first != hash)
+        continue;
+      images.push_back(std::move(*known));
+      images.erase(known);
       return;
+    }
     bytes += image.size();
     images.push_back({std::move(hash), std::move(image)});
-    while (images.size() > 1 &&
+    while (images.size() > 2 &&
            (images.size() > mostImages || bytes > mostImageBytes)) {
       bytes -= images.front().second.size();
       images.pop_front();

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Keys of several kernels of one context. Collecting the canonicalization
-// patterns of the dialects in use costs more than keying a small kernel, so a
-// pass makes one of these and asks it for every kernel. The keys are those of
-// `kernelKey`.
+// Keys of several kernels of one context: keeps the canonicalization patterns
+// from kernel to kernel. The keys are those of `kernelKey`.
 //
 //===----------------------------------------------------------------------===//
 

@@ -78,7 +78,7 @@ TEST_F(CutKernel, LayerNormScalars) {
   EXPECT_FALSE(task.work.exactOnIntegers);
 }
 
-TEST_F(CutKernel, BarrelsOfExactness) {
+TEST_F(CutKernel, WhatIsNotExactOnIntegers) {
   // A division is not exact, nor is a constant that is no small integer, nor
   // more bfloat16 additions than its significand holds.
   EXPECT_FALSE(cut(with(matmulModule, "arith.mulf %x", "arith.divf %x"))

@@ -234,6 +234,8 @@ Record ModuleTest::recordFor(const KernelSite &site) {
   record.target = "sm_90";
   record.chip = "sm_90a";
   record.kernelName = task.name;
+  for (const Argument &argument : task.arguments)
+    record.argumentNames.push_back(argument.name);
   record.candidate.source = "extern \"C\" __global__ void fast() {}";
   record.fatbin = "\x50\xed\x55\xba the rest";
   record.evidence.level = EvidenceLevel::Measured;

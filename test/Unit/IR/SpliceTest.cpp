@@ -200,6 +200,27 @@ std::string twoKernels() {
   return text;
 }
 
+TEST_F(Splice, PlanSpeaksTheRecordsNames) {
+  auto module = parse(matmulModule);
+  KernelSite site = onlySite(*module);
+  Record record = recordFor(site);
+  // The record's names are this module's, in another order.
+  record.argumentNames = {"a2", "left", "a0"};
+  record.plan.launches[0].args = {"a0", "left", "a2"};
+  mlir::Value operands[3];
+  for (unsigned i = 0; i < 3; ++i)
+    operands[i] = site.launches[0].getKernelOperand(i);
+  ASSERT_EQ(llvm::toString(splice(site, record)), "");
+  for (unsigned i = 0; i < 3; ++i)
+    EXPECT_EQ(site.launches[0]
+                  .getKernelOperand(i)
+                  .getDefiningOp()
+                  ->getOperand(0)
+                  .getDefiningOp()
+                  ->getOperand(0),
+              operands[2 - i]);
+}
+
 TEST_F(Splice, OtherKernelsStay) {
   auto module = parse(twoKernels());
   std::vector<KernelSite> sites = findKernels(*module);
@@ -247,6 +268,10 @@ TEST_F(Splice, RefusesWhatDoesNotFit) {
               r.taskKey = std::string(64, 'f');
             }).find("it is for the task ffffffffffff, the kernel is "),
             0u);
+  EXPECT_EQ(no([](Record &r) { r.argumentNames.pop_back(); }),
+            "it is for 2 arguments, the kernel has 3");
+  EXPECT_EQ(no([](Record &r) { r.argumentNames[1] = "a0"; }),
+            "argument name 'a0' is there twice or cannot be used");
   EXPECT_EQ(no([](Record &r) { r.chip = "sm_80"; }),
             "it was built for sm_80, the target is sm_90");
   EXPECT_EQ(no([](Record &r) {
