@@ -15,6 +15,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -189,6 +190,13 @@ std::string reasonAgainst(const KernelSite &site, References &references) {
     if (!reason.empty())
       return reason;
   }
+  // A record is proved for the values that it was checked with, and no others.
+  for (auto [name, operand] :
+       llvm::zip_equal(names, launch.getKernelOperands()))
+    if (!isa<MemRefType>(operand.getType()) &&
+        !matchPattern(operand, m_Constant()))
+      return "its argument " + name +
+             " is a scalar that is no constant at the launch";
   return reasonAgainstBody(site, references.tables);
 }
 

@@ -12,8 +12,9 @@
 
 #include "llvm/Config/llvm-config.h"
 
-extern "C" LLVM_ATTRIBUTE_WEAK mlir::PassPluginLibraryInfo
-mlirGetPassPluginInfo() {
+extern "C" LLVM_ATTRIBUTE_WEAK
+    LLVM_ATTRIBUTE_VISIBILITY_DEFAULT mlir::PassPluginLibraryInfo
+    mlirGetPassPluginInfo() {
   return {MLIR_PLUGIN_API_VERSION, "FSR", LLVM_VERSION_STRING,
           [] { fsr::registerFSRPasses(); }};
 }

@@ -197,7 +197,11 @@ llvm::Error Searcher::tryAnswer(int64_t round, int64_t slot,
       return known.takeError();
     if (*known) {
       ++outcome.reused;
-      outcome.trials.push_back(std::move(**known));
+      // Two answers of one run may hold the same kernel.
+      std::string key = (*known)->key();
+      if (llvm::none_of(outcome.trials,
+                        [&](const Trial &other) { return other.key() == key; }))
+        outcome.trials.push_back(std::move(**known));
       continue;
     }
     llvm::Expected<std::optional<Contender>> contender =

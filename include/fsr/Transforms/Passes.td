@@ -75,7 +75,7 @@ def OptimizeGpuPass : Pass<"fsr-optimize-gpu", "::mlir::ModuleOp"> {
            "Candidates a round, 1 to 64.">,
     Option<"rounds", "rounds", "unsigned", /*default=*/"1",
            "Rounds of the search; this version does 1.">,
-    Option<"parameterSets", "parameter-sets", "unsigned", /*default=*/"8",
+    Option<"parameterSets", "parameter-sets", "unsigned", /*default=*/"16",
            "Combinations of tunable parameters tried a candidate, 1 to 256.">,
     Option<"seed", "seed", "uint64_t", /*default=*/"0",
            "Seed of the run; inputs are drawn from it and the binary's hash.">,
