@@ -194,6 +194,7 @@ Value fsr::toJSON(const WireEvaluate &value) {
       {"candidate", value.candidateHash},
       {"plan", toJSON(value.plan)},
       {"seed", llvm::utohexstr(value.options.seed, /*LowerCase=*/true, 16)},
+      {"full", value.options.full},
       {"measure", value.options.measure},
       {"max_pairs", value.options.maxPairs},
       {"gpu_seconds", value.options.gpuSeconds}};
@@ -213,7 +214,7 @@ bool fsr::fromJSON(const Value &json, WireEvaluate &value, Path path) {
       !map.map("reference", value.referenceHash) ||
       !map.map("candidate", value.candidateHash) ||
       !map.map("plan", value.plan) || !map.map("seed", seed) ||
-      !map.map("measure", options.measure) ||
+      !map.map("full", options.full) || !map.map("measure", options.measure) ||
       !map.map("max_pairs", options.maxPairs) ||
       !map.map("gpu_seconds", options.gpuSeconds))
     return false;

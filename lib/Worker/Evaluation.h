@@ -95,6 +95,8 @@ private:
 
   // Measure.cpp
   llvm::Expected<bool> measure();
+  llvm::Expected<bool> quickTimes(std::vector<double> originals,
+                                  std::vector<double> candidates);
   llvm::Expected<Sample> sample(Who who);
   llvm::Error warmUp();
   llvm::Expected<bool> race(double noise);

@@ -16,7 +16,11 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cerrno>
+#include <chrono>
 #include <fcntl.h>
+#include <poll.h>
+#include <thread>
 #include <unistd.h>
 
 namespace fsr {
@@ -53,6 +57,25 @@ int refuse(int in, int out, llvm::Error error) {
   return 1;
 }
 
+/// Ends the process once the peer is gone. The serving thread would not see it
+/// while it waits for a kernel, and a kernel that never ends would hold the GPU
+/// for good.
+void endWithPeer(int in) {
+  std::thread([in] {
+    pollfd watched{in, POLLRDHUP, 0};
+    while (true) {
+      watched.revents = 0;
+      if (poll(&watched, 1, -1) < 0 && errno != EINTR)
+        return;
+      if (watched.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL))
+        break;
+    }
+    // Let the serving thread end by itself where it can.
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    _exit(1);
+  }).detach();
+}
+
 } // namespace
 
 int deviceWorkerMain(int argc, char **argv) {
@@ -80,6 +103,7 @@ int deviceWorkerMain(int argc, char **argv) {
   auto backend = openCudaBackend(ordinal);
   if (!backend)
     return refuse(STDIN_FILENO, out, backend.takeError());
+  endWithPeer(STDIN_FILENO);
   int status = serveDevice(**backend, STDIN_FILENO, out);
   // Tearing down a dead context can hang; the process ends either way.
   if (status == 3)

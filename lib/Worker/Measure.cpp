@@ -38,6 +38,8 @@ constexpr double warmUpMs = 200;
 constexpr double shortKernelUs = 20, batchTargetUs = 100;
 constexpr int64_t mostBatch = 64;
 constexpr size_t noisePairs = 10, fewestPairs = 5, pairsPerInput = 4;
+constexpr double quickShortUs = 5000;
+constexpr size_t quickMostPairs = 9;
 constexpr double noiseTooLarge = 0.10;
 /// Two-sided, a look; five looks spend about 5 %.
 constexpr double lookConfidence = 0.984;
@@ -313,6 +315,38 @@ llvm::Expected<bool> Evaluation::checkPhysics() {
   return true;
 }
 
+/// A few more pairs where they cost little: enough to rank sets of parameters,
+/// never enough to accept one.
+llvm::Expected<bool> Evaluation::quickTimes(std::vector<double> originals,
+                                            std::vector<double> candidates) {
+  size_t wanted = originalUs < quickShortUs ? quickMostPairs : originals.size();
+  while (originals.size() < wanted) {
+    for (Who who : {Who::Original, Who::Candidate}) {
+      llvm::Error error =
+          who == Who::Original ? beginOriginal(1) : beginCandidate(1);
+      if (error)
+        return std::move(error);
+      auto taken = sample(who);
+      if (!taken)
+        return taken.takeError();
+      (who == Who::Original ? originals : candidates)
+          .push_back(taken->microseconds);
+    }
+  }
+  measurement.originalUs = std::move(originals);
+  measurement.candidateUs = std::move(candidates);
+  summarise(0.95);
+  result.measurement = measurement;
+  bool faster = measurement.candidateMedianUs < measurement.originalMedianUs;
+  std::string text = llvm::formatv(
+      "a quick look, not validated in full: original {0:f2} us, candidate "
+      "{1:f2} us in {2} pairs",
+      measurement.originalMedianUs, measurement.candidateMedianUs,
+      measurement.originalUs.size());
+  finish(faster ? Verdict::Undecided : Verdict::NotFaster, text);
+  return true;
+}
+
 llvm::Expected<bool> Evaluation::measure() {
   Measurement &m = measurement;
   m.device = helpers.properties().name;
@@ -368,6 +402,9 @@ llvm::Expected<bool> Evaluation::measure() {
                .str());
     return true;
   }
+
+  if (!request.options.full)
+    return quickTimes(std::move(originals), std::move(candidates));
 
   // In-place kernels would work on their own results in a batch.
   if (originalUs < shortKernelUs && !inPlace)

@@ -12,7 +12,7 @@
 //   {"op":"image","hash":H} + blob        kept by hash for later requests
 //       -> {"event":"done"}
 //   {"op":"evaluate","task":{…},"reference":H,"candidate":H,"plan":{…},
-//    "seed":"hex","measure":true,"max_pairs":128,"gpu_seconds":0}
+//    "seed":"hex","full":true,"measure":true,"max_pairs":128,"gpu_seconds":0}
 //       -> any number of {"event":"started","phase":P,"deadline_ms":N}
 //       -> {"event":"result","verdict":V,"message":M,"measurement":{…}?,
 //           "evidence":{…}}

@@ -38,6 +38,7 @@ WireEvaluate smallEvaluate() {
   wire.options.seed = 0xfedcba9876543210;
   wire.options.measure = false;
   wire.options.maxPairs = 7;
+  wire.options.full = false;
   wire.options.gpuSeconds = 1.5;
   return wire;
 }
@@ -71,6 +72,7 @@ TEST(Protocol, EvaluateComesBackWithoutTexts) {
   EXPECT_EQ(back.options.seed, 0xfedcba9876543210);
   EXPECT_FALSE(back.options.measure);
   EXPECT_EQ(back.options.maxPairs, 7);
+  EXPECT_FALSE(back.options.full);
   EXPECT_EQ(back.options.gpuSeconds, 1.5);
   EXPECT_EQ(back.referenceHash, wire.referenceHash);
   EXPECT_EQ(back.candidateHash, wire.candidateHash);
@@ -100,6 +102,7 @@ TEST(Protocol, EvaluateRefusals) {
        "expected 64 hex digits at it.reference"},
       {"candidate", std::string(64, 'B'),
        "expected 64 hex digits at it.candidate"},
+      {"full", 1, "expected boolean at it.full"},
       {"measure", 1, "expected boolean at it.measure"},
       {"plan", nullptr, "expected object at it.plan"},
   };

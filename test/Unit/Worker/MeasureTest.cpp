@@ -67,6 +67,24 @@ TEST(MeasureTest, ALittleSlowerIsNotFaster) {
   EXPECT_EQ(result.evidence.level, EvidenceLevel::None);
 }
 
+TEST(MeasureTest, AQuickLookNeverAccepts) {
+  Trying trying;
+  trying.candidate.microseconds = 50;
+  trying.options.full = false;
+  EvaluateResult result = measured(trying, Verdict::Undecided);
+  EXPECT_NEAR(result.measurement->speedup, 2, 0.1);
+  EXPECT_EQ(result.evidence.level, EvidenceLevel::None);
+  for (const Check &check : result.evidence.checks)
+    EXPECT_NE(check.name, "input-battery");
+}
+
+TEST(MeasureTest, AQuickLookDropsWhatIsSlower) {
+  Trying trying;
+  trying.candidate.microseconds = 130;
+  trying.options.full = false;
+  measured(trying, Verdict::NotFaster);
+}
+
 TEST(MeasureTest, EqualIsNeverAccepted) {
   Trying trying;
   trying.candidate.microseconds = 100;
