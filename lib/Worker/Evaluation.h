@@ -90,7 +90,8 @@ private:
                                 const FsrDifference &difference,
                                 const InputSet &set);
   FsrMode modeOf(const TaskBuffer &buffer, const InputSet &set) const;
-  double factorOf(const TaskBuffer &buffer) const;
+  double factorOf(const TaskBuffer &buffer, const InputSet &set) const;
+  llvm::StringRef ruleOf(const TaskBuffer &buffer, const InputSet &set) const;
   void describeRules();
 
   // Measure.cpp

@@ -145,10 +145,13 @@ std::vector<InputSet> InputPlan::battery() const {
   add("log-uniform of either sign",
       narrow ? recipe("loguniform", {0.015625, 64})
              : recipe("loguniform", {0.0009765625, 1024}));
+  size_t random = sets.size();
   add("one non-zero element a row", recipe("onehot", {3}));
   add("all equal", recipe("equal", {1}));
   add("alternating large and small",
       recipe("alternating", {narrow ? 64.0 : 1024.0, 0.0009765625}));
+  for (size_t i = random; i < sets.size(); ++i)
+    sets[i].repeats = true;
   add("zeros", recipe("zeros", {}));
   add("denormals", recipe("denormal", {}));
   return sets;

@@ -21,6 +21,7 @@ struct InputSet {
   uint64_t seed = 0;
   bool exact = false;   ///< Demands equal values.
   bool shifted = false; ///< Buffers get no more than the proved alignment.
+  bool repeats = false; ///< Many elements of one value.
   double perturb = 0;   ///< Relative, for the conditioning run.
 };
 

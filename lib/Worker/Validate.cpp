@@ -28,6 +28,10 @@ namespace fsr {
 
 namespace {
 
+constexpr llvm::StringLiteral boundRule = "8*sqrt(n)*u*max|reference| a row";
+constexpr llvm::StringLiteral repeatRule =
+    "the larger of 8*sqrt(n) and 2*n, times u*max|reference| a row";
+
 /// Covers rounding of results near zero, where a share of the row's maximum is
 /// below what the type can hold.
 double smallestStep(ElementType type, bool flushes) {
@@ -89,9 +93,24 @@ FsrMode Evaluation::modeOf(const TaskBuffer &buffer,
   return set.exact && originalDeterministic ? FsrValue : FsrBound;
 }
 
-double Evaluation::factorOf(const TaskBuffer &buffer) const {
+/// Rounding errors of a sum grow with the square root of its length where they
+/// are as good as independent, and with the length where one value is added
+/// over and over and every addition rounds the same way. There the original
+/// itself may be off by so much, and a better sum must not fail for it.
+double Evaluation::factorOf(const TaskBuffer &buffer,
+                            const InputSet &set) const {
   double terms = std::max<double>(1, double(task.work.accumulation));
-  return 8 * std::sqrt(terms) * unitRoundoff(buffer.argument->element);
+  double factor = 8 * std::sqrt(terms);
+  if (set.repeats)
+    factor = std::max(factor, 2 * terms);
+  return factor * unitRoundoff(buffer.argument->element);
+}
+
+llvm::StringRef Evaluation::ruleOf(const TaskBuffer &buffer,
+                                   const InputSet &set) const {
+  if (modeOf(buffer, set) != FsrBound)
+    return "bit equality";
+  return set.repeats ? repeatRule : boundRule;
 }
 
 /// Runs the original twice: its time, whether it is deterministic, and whether
@@ -311,10 +330,7 @@ llvm::Expected<bool> Evaluation::mismatch(const TaskBuffer &buffer,
   if (difference.unwritten)
     text += llvm::formatv("; {0} elements were left unwritten",
                           difference.unwritten);
-  addCheck("equal", false, set.words,
-           modeOf(buffer, set) == FsrBound ? "8*sqrt(n)*u*max|reference| a row"
-                                           : "bit equality",
-           text);
+  addCheck("equal", false, set.words, ruleOf(buffer, set), text);
   return finish(Verdict::Mismatch, text);
 }
 
@@ -331,7 +347,7 @@ Evaluation::compareOne(const TaskBuffer &buffer, const InputSet &set,
   compare.hasPoison = buffer.poisoned();
   compare.poison = TaskBuffers::poisonBits(poison, buffer.elementBytes());
   if (compare.mode == FsrBound) {
-    compare.factor = factorOf(buffer);
+    compare.factor = factorOf(buffer, set);
     compare.tiny = 8 * std::sqrt(std::max<double>(1, task.work.accumulation)) *
                    smallestStep(buffer.argument->element, task.fastMath);
     FsrCompare rows = compare;
@@ -435,7 +451,7 @@ Evaluation::compareConditioned(llvm::ArrayRef<const TaskBuffer *> beyond,
     compare.mode = FsrBound;
     compare.hasPoison = buffer.poisoned();
     compare.poison = TaskBuffers::poisonBits(poison, buffer.elementBytes());
-    compare.factor = factorOf(buffer);
+    compare.factor = factorOf(buffer, set);
     compare.tiny = 8 * std::sqrt(std::max<double>(1, task.work.accumulation)) *
                    smallestStep(buffer.argument->element, task.fastMath);
     FsrCompare rowsOf = compare;
@@ -500,10 +516,13 @@ llvm::Expected<bool> Evaluation::validateSets(llvm::StringRef name,
   if (conditioned)
     detail += "; ill-conditioned inputs were allowed what two units of "
               "rounding in the input do to the original";
-  addCheck(name, true, words,
-           demandsBits ? "bit equality, zeros of either sign equal"
-                       : "8*sqrt(n)*u*max|reference| a row",
-           detail);
+  bool repeats = std::any_of(sets.begin(), sets.end(),
+                             [](const InputSet &set) { return set.repeats; });
+  std::string rule = demandsBits ? "bit equality, zeros of either sign equal"
+                                 : boundRule.str();
+  if (!demandsBits && repeats)
+    rule += ("; where values repeat, " + repeatRule).str();
+  addCheck(name, true, words, rule, detail);
   return true;
 }
 
@@ -511,7 +530,7 @@ void Evaluation::describeRules() {
   double bound = 0;
   for (const TaskBuffer &buffer : buffers->buffers())
     if (buffer.written() && isFloat(buffer.argument->element))
-      bound = std::max(bound, factorOf(buffer));
+      bound = std::max(bound, factorOf(buffer, InputSet()));
   result.evidence.relativeBound = bound;
   result.evidence.bitExact = bound == 0;
 }
