@@ -71,7 +71,7 @@ public:
   WorkerClient(const WorkerClient &) = delete;
   WorkerClient &operator=(const WorkerClient &) = delete;
 
-  llvm::Error open() { return start(); }
+  llvm::Error open();
 
   llvm::Expected<DeviceDescription> describe() override {
     std::lock_guard<std::mutex> lock(mutex);
@@ -210,6 +210,17 @@ std::string WorkerClient::retire() {
   imagesThere.clear();
   probeFirst = true;
   return how;
+}
+
+llvm::Error WorkerClient::open() {
+  llvm::Error error = start();
+  // One that was killed before it spoke gets a second start, as it would later
+  // in its life. One that said why it cannot serve does not.
+  if (!error || error.isA<PeerError>() ||
+      kindOf(error) != ErrorKind::Unavailable)
+    return error;
+  llvm::consumeError(std::move(error));
+  return start();
 }
 
 llvm::Error WorkerClient::start() {

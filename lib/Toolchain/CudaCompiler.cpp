@@ -13,18 +13,16 @@
 #include "WorkerProtocol.h"
 
 #include "fsr/Support/Error.h"
-#include "fsr/Support/Files.h"
 #include "fsr/Support/Frame.h"
+#include "fsr/Support/Programs.h"
 #include "fsr/Support/Subprocess.h"
 #include "fsr/Toolchain/Toolchain.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 using llvm::StringRef;
 namespace json = llvm::json;
@@ -35,30 +33,12 @@ namespace {
 constexpr size_t maxSourceBytes = size_t(1) << 20;
 constexpr std::chrono::milliseconds startLimit{30000};
 
-llvm::Expected<std::string> findWorker(const std::string &given) {
-  std::vector<std::string> places;
-  if (!given.empty()) {
-    places.push_back(given);
-  } else {
-    auto add = [&](StringRef folder) {
-      llvm::SmallString<256> path(folder);
-      llvm::sys::path::append(path, "fsr-worker");
-      places.push_back(std::string(path));
-    };
-    const char *folder = std::getenv("FSR_BIN");
-    if (folder && *folder) {
-      add(folder);
-    } else if (std::string here = folderOfThisCode(); !here.empty()) {
-      add(here);
-      add(here + "/../bin");
-    }
-  }
-  for (const std::string &place : places)
-    if (llvm::sys::fs::can_execute(place))
-      return place;
-  return makeError(ErrorKind::Unavailable, "no fsr-worker at " +
-                                               llvm::join(places, ", ") +
-                                               "; set FSR_BIN to its folder");
+llvm::Expected<std::string> findWorker(StringRef given) {
+  if (given.empty())
+    return findProgram("fsr-worker");
+  if (llvm::sys::fs::can_execute(given))
+    return given.str();
+  return makeError(ErrorKind::Unavailable, "no fsr-worker at " + given);
 }
 
 bool isMacroName(StringRef name) {

@@ -15,7 +15,8 @@
 //   --verdict=V     V, or `hash` (by the candidate), where no action is given
 //   --chip=sm_90    of the description
 //   --device-name=N of the description
-//   --hello=N|die|hang|garbage|error   protocol version, or a fault instead
+//   --hello=N|die|die-once|hang|garbage|error   protocol version, or a fault
+//                   instead (die-once: in its first life only)
 //   --probe=ok|fail|die                what a probe gives
 //   --die-in-message  the action `half` always
 //   --log=FILE      appends each operation received, one a line
@@ -404,5 +405,7 @@ int main(int argc, char **argv) {
   }
   size_t life = lives.empty() ? 0 : countLife(lives);
   script.actions = lists[std::min(life, lists.size() - 1)];
+  if (script.hello == "die-once")
+    script.hello = life == 0 ? "die" : "1";
   return serve(script);
 }

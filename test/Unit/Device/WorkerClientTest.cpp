@@ -318,6 +318,12 @@ TEST_F(WorkerClient, HelloIsChecked) {
   EXPECT_TRUE(contains(error, "deadline has passed")) << error;
 }
 
+TEST_F(WorkerClient, DeathBeforeItSpokeIsRepeatedOnce) {
+  EXPECT_EQ(open("--hello=die-once accepted"), "");
+  EXPECT_EQ(evaluate(), "accepted: scripted accepted");
+  EXPECT_EQ(starts(), 2u);
+}
+
 TEST_F(WorkerClient, SpecsAreChecked) {
   EXPECT_EQ(openSpec("rocm:0"),
             "unknown device 'rocm:0'; known: cuda, cuda:N, exec:COMMAND");

@@ -440,8 +440,8 @@ TEST(Compiler, LooksForTheWorkerInFsrBin) {
   auto compiler = makeCudaCompiler({});
   ASSERT_FALSE(compiler);
   EXPECT_EQ(llvm::toString(compiler.takeError()),
-            "no fsr-worker at " + path +
-                "/fsr-worker; set FSR_BIN to its folder");
+            "program 'fsr-worker' not found; looked in " + path +
+                "; FSR_BIN names the folder it is in");
 }
 
 TEST(Compiler, WorkerThatIsNoneIsAnError) {
