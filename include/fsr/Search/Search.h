@@ -61,11 +61,12 @@ struct SearchOutcome {
 SearchOutcome runSearch(const KernelTask &task, const SearchOptions &options,
                         const SearchServices &services);
 
-/// The request for one slot. Deterministic: the same task, device and round give
-/// the same text.
-llvm::Expected<std::string>
-renderPrompt(const KernelTask &task, const DeviceDescription &device,
-             unsigned slot, llvm::StringRef promptFolder);
+/// The request for one slot. Deterministic: the same task, device and round
+/// give the same text.
+llvm::Expected<std::string> renderPrompt(const KernelTask &task,
+                                         const DeviceDescription &device,
+                                         unsigned slot,
+                                         llvm::StringRef promptFolder);
 
 /// Reads an answer: one fenced `cuda` block and one fenced `json` block. An
 /// error (BadInput) is the sentence the LLM gets back.

@@ -33,8 +33,8 @@ llvm::Expected<Toolkit> findToolkit();
 
 struct CompileRequest {
   std::string source;
-  Parameters parameters; ///< Become -DNAME=value.
-  std::string chip;      ///< "sm_90a".
+  Parameters parameters;            ///< Become -DNAME=value.
+  std::string chip;                 ///< "sm_90a".
   std::vector<std::string> entries; ///< Kernels that the plan launches.
 };
 
