@@ -81,6 +81,11 @@ LogicalResult Replacer::one(KernelSite &site, RecordStore *store,
   llvm::Expected<std::string> target = targetOf(site, options.target);
   if (!target)
     return emitError(loc) << "fsr: " << llvm::toString(target.takeError());
+  if (target->empty() && options.deviceTarget) {
+    target = options.deviceTarget();
+    if (!target)
+      return emitError(loc) << "fsr: " << llvm::toString(target.takeError());
+  }
   if (target->empty()) {
     keep("NoTarget", "no target",
          "no target: give the option target=sm_XX, or attach #nvvm.target to "
@@ -122,9 +127,20 @@ LogicalResult Replacer::one(KernelSite &site, RecordStore *store,
   }
   if (!outcome.record) {
     keep("StoreMiss", "no record", "no record in the store for " + *target);
-    if (miss)
-      if (llvm::Error error = miss(site, *target, outcome))
-        return emitError(loc) << "fsr: " << llvm::toString(std::move(error));
+    // The same kernel again is the same question: asked once a run.
+    auto [known, isNew] = missed.try_emplace(*key + *target);
+    if (isNew) {
+      if (miss)
+        if (llvm::Error error = miss(site, *target, outcome))
+          return emitError(loc) << "fsr: " << llvm::toString(std::move(error));
+      known->second = outcome;
+    } else {
+      std::string name = outcome.name;
+      outcome = known->second;
+      outcome.name = std::move(name);
+      outcome.trials.clear();
+      outcome.pending.clear();
+    }
   }
   if (outcome.record && failed(put(site, outcome)))
     return failure();

@@ -16,6 +16,8 @@
 #include "fsr/Store/Store.h"
 #include "fsr/Transforms/Passes.h"
 
+#include "llvm/ADT/StringMap.h"
+
 #include <functional>
 
 namespace fsr {
@@ -25,6 +27,9 @@ struct ReplacerOptions {
   llvm::ArrayRef<std::string> only;
   AcceptLevel accept = AcceptLevel::Measured;
   bool strict = false, quiet = false;
+  /// Asked once for the target where neither the option nor the module names
+  /// one; may be empty.
+  std::function<llvm::Expected<std::string>()> deviceTarget;
 };
 
 /// The store folder: the option, else $FSR_STORE, else empty.
@@ -59,6 +64,8 @@ private:
   mlir::ModuleOp module;
   const ReplacerOptions &options;
   KernelKeyer keyer;
+  /// What became of a key and target that missed, for its next kernel.
+  llvm::StringMap<KernelOutcome> missed;
   std::vector<KernelOutcome> results;
   bool changed = false;
   bool hadTrouble = false;
