@@ -121,6 +121,7 @@ LogicalResult Replacer::one(KernelSite &site, RecordStore *store,
       trouble(loc, "kernel '" + site.name + "' kept: " + message);
       return finish();
     }
+    skipped += found->skipped.size();
     for (const std::string &sentence : found->skipped)
       emitWarning(loc) << "fsr: " << sentence;
     outcome.record = std::move(found->record);
@@ -158,7 +159,7 @@ LogicalResult Replacer::run(RecordStore *store, const Miss &miss) {
     }
   }
   if (!options.quiet && succeeded(result))
-    llvm::errs() << summaryLine(results) << "\n";
+    llvm::errs() << summaryLine(results, skipped) << "\n";
   if (options.strict && hadTrouble)
     return failure();
   return result;

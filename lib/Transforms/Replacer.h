@@ -69,6 +69,7 @@ private:
   std::vector<KernelOutcome> results;
   bool changed = false;
   bool hadTrouble = false;
+  unsigned skipped = 0; ///< Records passed over.
 };
 
 /// Whether `name` is among `only`, or `only` is empty.
