@@ -120,8 +120,10 @@ LogicalResult Replacer::one(KernelSite &site, RecordStore *store,
       emitWarning(loc) << "fsr: " << sentence;
     outcome.record = std::move(found->record);
   }
-  if (!outcome.record) {
+  bool hit = outcome.record.has_value();
+  if (!hit)
     keep("StoreMiss", "no record", "no record in the store for " + *target);
+  if (!hit || (options.searchesOn && options.searchesOn(*key))) {
     if (miss)
       if (llvm::Error error = miss(site, *target, outcome))
         return emitError(loc) << "fsr: " << llvm::toString(std::move(error));

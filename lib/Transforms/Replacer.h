@@ -25,6 +25,9 @@ struct ReplacerOptions {
   llvm::ArrayRef<std::string> only;
   AcceptLevel accept = AcceptLevel::Measured;
   bool strict = false, quiet = false;
+  /// Says whether a kernel that has a record goes the way of one that has none,
+  /// its record in hand. Empty: none does.
+  std::function<bool(llvm::StringRef taskKey)> searchesOn;
 };
 
 /// The store folder: the option, else $FSR_STORE, else empty.
@@ -32,8 +35,9 @@ std::string storeFolder(llvm::StringRef option);
 
 class Replacer {
 public:
-  /// Asked for a kernel that has no record. Fills `outcome`; sets its record
-  /// where there is a winner now. An error stops the run.
+  /// Asked for a kernel that has no record, or that is searched on. Fills
+  /// `outcome`; sets its record where there is a winner now. An error stops the
+  /// run.
   using Miss = std::function<llvm::Error(
       KernelSite &site, llvm::StringRef target, KernelOutcome &outcome)>;
 
