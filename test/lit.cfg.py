@@ -4,6 +4,7 @@
 #   cuda-toolkit  ptxas and NVRTC, found as FSR itself finds them
 #   cuda-device   a GPU; overruled by --param=cuda_device=0 or 1
 #   mlir-tools    mlir-opt and mlir-translate of LLVM 22
+#   default-build  the build folder is the one that tools/dev/try uses
 #   shellcheck, clang-format  the programs
 # pylint: disable=undefined-variable
 import glob
@@ -95,6 +96,11 @@ if all(
     for tool in ("mlir-opt", "mlir-translate")
 ):
     config.available_features.add("mlir-tools")
+# tools/dev/try builds in the folder `build`.
+if os.path.realpath(config.fsr_obj_root) == os.path.realpath(
+    os.path.join(config.fsr_src_root, "build")
+):
+    config.available_features.add("default-build")
 if shutil.which("shellcheck"):
     config.available_features.add("shellcheck")
 if shutil.which("clang-format-22"):

@@ -39,7 +39,16 @@ bool isBinaryImage(llvm::StringRef image) {
 class CudaBackend final : public Backend {
 public:
   CudaBackend(const Driver &driver, cuda::Device device, Handle context)
-      : driver(driver), device(device), context(context) {}
+      : driver(driver), device(device), context(context) {
+    int supported = 0;
+    Handle pool = nullptr;
+    uint64_t keepAll = ~uint64_t(0);
+    hasPools =
+        !driver.deviceGetAttribute(&supported, attributeMemoryPoolsSupported,
+                                   device) &&
+        supported && !driver.deviceGetDefaultMemPool(&pool, device) &&
+        !driver.memPoolSetAttribute(pool, poolReleaseThreshold, &keepAll);
+  }
   CudaBackend(const CudaBackend &) = delete;
   CudaBackend &operator=(const CudaBackend &) = delete;
   ~CudaBackend() override { driver.primaryCtxRelease(device); }
@@ -56,6 +65,23 @@ public:
   }
   llvm::Error release(DevicePointer pointer) override {
     return check(driver.memFree(pointer), "cuMemFree");
+  }
+  llvm::Expected<DevicePointer> allocateOrdered(size_t bytes,
+                                                StreamHandle stream) override {
+    if (!hasPools)
+      return allocate(bytes);
+    Pointer pointer = 0;
+    if (auto error = check(
+            driver.memAllocAsync(&pointer, std::max<size_t>(bytes, 1), stream),
+            "cuMemAllocAsync of " + llvm::Twine(bytes) + " bytes"))
+      return std::move(error);
+    return pointer;
+  }
+  llvm::Error releaseOrdered(DevicePointer pointer,
+                             StreamHandle stream) override {
+    if (!hasPools)
+      return release(pointer);
+    return check(driver.memFreeAsync(pointer, stream), "cuMemFreeAsync");
   }
   llvm::Error copyToDevice(DevicePointer to, const void *from, size_t bytes,
                            StreamHandle stream) override {
@@ -216,7 +242,8 @@ private:
 
   const Driver driver;
   const cuda::Device device;
-  const Handle context; ///< The primary one, retained by this object.
+  const Handle context;  ///< The primary one, retained by this object.
+  bool hasPools = false; ///< Stream-ordered allocation.
   std::mutex mutex;
   /// Dynamic shared bytes that a function was last allowed.
   llvm::DenseMap<Handle, unsigned> optedIn;

@@ -71,6 +71,7 @@ enum : int {
   attributeMaxSharedPerMultiprocessor = 81,
   attributeMaxRegistersPerMultiprocessor = 82,
   attributeMaxSharedPerBlockOptin = 97,
+  attributeMemoryPoolsSupported = 115,
 };
 
 // CUfunction_attribute.
@@ -79,6 +80,8 @@ enum : int {
   functionMaxDynamicSharedBytes = 8,
   functionNonPortableClusterSizeAllowed = 14,
 };
+
+enum : int { poolReleaseThreshold = 4 }; // CUmemPool_attribute.
 
 // CUjit_option.
 enum : int {
@@ -137,6 +140,10 @@ static_assert(offsetof(LaunchConfig, stream) == 32 &&
   X(memAlloc, "cuMemAlloc_v2", (Pointer *, size_t))                            \
   X(memAllocManaged, "cuMemAllocManaged", (Pointer *, size_t, unsigned))       \
   X(memFree, "cuMemFree_v2", (Pointer))                                        \
+  X(memAllocAsync, "cuMemAllocAsync", (Pointer *, size_t, Handle))             \
+  X(memFreeAsync, "cuMemFreeAsync", (Pointer, Handle))                         \
+  X(deviceGetDefaultMemPool, "cuDeviceGetDefaultMemPool", (Handle *, Device))  \
+  X(memPoolSetAttribute, "cuMemPoolSetAttribute", (Handle, int, void *))       \
   X(memGetInfo, "cuMemGetInfo_v2", (size_t *, size_t *))                       \
   X(memHostRegister, "cuMemHostRegister_v2", (void *, size_t, unsigned))       \
   X(memHostUnregister, "cuMemHostUnregister", (void *))                        \

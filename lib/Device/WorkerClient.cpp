@@ -13,6 +13,7 @@
 
 #include "WorkerClient.h"
 
+#include "fsr/Core/Statistics.h"
 #include "fsr/Device/Protocol.h"
 #include "fsr/Support/Error.h"
 #include "fsr/Support/Frame.h"
@@ -393,9 +394,33 @@ WorkerClient::readResult(const Frame &frame, const EvaluateOptions &options) {
   llvm::json::Value json(llvm::json::Object(frame.header));
   if (!fromJSON(json, result, root))
     return corrupt("worker: " + llvm::toString(root.getError()));
-  if (options.measure && result.verdict == Verdict::Accepted &&
-      (!result.measurement || result.measurement->originalUs.empty()))
-    return corrupt("worker: result is accepted and has no measurement");
+  if (Measurement *m = result.measurement ? &*result.measurement : nullptr;
+      m && !m->originalUs.empty()) {
+    // What the samples say is worked out here, whatever the peer made of them.
+    RatioInterval interval = pairedRatio(m->originalUs, m->candidateUs);
+    m->originalMedianUs = median(m->originalUs);
+    m->candidateMedianUs = median(m->candidateUs);
+    m->speedup = interval.ratio;
+    m->speedupLow = interval.low;
+    m->speedupHigh = interval.high;
+  }
+  if (options.measure && result.verdict == Verdict::Accepted) {
+    if (!result.measurement || result.measurement->originalUs.empty())
+      return corrupt("worker: result is accepted and has no measurement");
+    const Measurement &m = *result.measurement;
+    if (judge({m.speedup, m.speedupLow, m.speedupHigh}, m.noiseFloor) !=
+        Verdict::Accepted)
+      return corrupt("worker: result is accepted, but its samples say no gain "
+                     "beyond noise");
+    for (const Check &check : result.evidence.checks)
+      // Float atomics differ from run to run; each run kept to the bound.
+      if (!check.passed && check.name != "deterministic")
+        return corrupt("worker: result is accepted, but its check '" +
+                       check.name + "' failed");
+    if (result.evidence.level == EvidenceLevel::Measured &&
+        result.evidence.checks.empty())
+      return corrupt("worker: result is accepted as measured with no check");
+  }
   return result;
 }
 
@@ -495,17 +520,14 @@ WorkerClient::evaluate(const EvaluateRequest &request) {
 
   std::string story =
       losses[0].what + "; repeated on a healthy worker: " + losses[1].what;
-  // The last loss speaks, unless only the first can be the candidate's.
-  const Loss *blamed = losses[1].mayBeTheCandidate()   ? &losses[1]
-                       : losses[0].mayBeTheCandidate() ? &losses[0]
-                                                       : nullptr;
-  if (!blamed)
+  // Once is chance: somebody killed the worker, the device fell over.
+  if (!losses[0].mayBeTheCandidate() || !losses[1].mayBeTheCandidate())
     return makeError(losses[1].kind == Loss::Broke ? ErrorKind::Corrupt
                                                    : ErrorKind::Unavailable,
                      story);
   EvaluateResult result;
   result.verdict =
-      blamed->kind == Loss::Overran ? Verdict::TimedOut : Verdict::Crashed;
+      losses[1].kind == Loss::Overran ? Verdict::TimedOut : Verdict::Crashed;
   result.message = std::move(story);
   result.evidence.device = description->name;
   result.evidence.driver = description->driver;

@@ -28,6 +28,10 @@ using namespace mlir;
 
 namespace fsr {
 
+/// What the device worker can lay out.
+static constexpr int64_t maxRank = 8;
+static constexpr int64_t maxBufferBytes = int64_t(1) << 46;
+
 std::optional<ElementType> elementTypeOf(Type type) {
   if (type.isIndex())
     return ElementType::I64;
@@ -120,6 +124,10 @@ std::string reasonAgainstArgument(llvm::StringRef name, Type type) {
     return say("is not in global memory");
   if (!memref.hasStaticShape())
     return say("has a dynamic size");
+  if (memref.getRank() > maxRank)
+    return say("has " + llvm::Twine(memref.getRank()) +
+               " dimensions; at most " + llvm::Twine(maxRank) +
+               " are supported");
   llvm::SmallVector<int64_t> strides;
   int64_t offset;
   if (failed(memref.getStridesAndOffset(strides, offset)))
@@ -136,6 +144,14 @@ std::string reasonAgainstArgument(llvm::StringRef name, Type type) {
     if (llvm::MulOverflow(count, size, count))
       return say("is too large");
   if (llvm::MulOverflow(count, bytes, count))
+    return say("is too large");
+  // From the memref's base to behind its last element.
+  int64_t last = offset, reach = 0;
+  for (auto [size, stride] : llvm::zip_equal(memref.getShape(), strides))
+    if (llvm::MulOverflow(size - 1, stride, reach) ||
+        llvm::AddOverflow(last, reach, last))
+      return say("is too large");
+  if (llvm::MulOverflow(last + 1, bytes, reach) || reach > maxBufferBytes)
     return say("is too large");
   return "";
 }

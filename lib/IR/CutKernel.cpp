@@ -246,16 +246,14 @@ std::string kernelText(ModuleOp isolated, llvm::StringRef kernelName,
   llvm::raw_string_ostream stream(text);
   gpu::GPUModuleOp module = *isolated.getOps<gpu::GPUModuleOp>().begin();
   auto kernel = cast<gpu::GPUFuncOp>(module.lookupSymbol(kernelName));
-  for (auto [value, argument] :
-       llvm::zip_equal(kernel.getArguments(), arguments))
+  for (auto [value, argument] : llvm::zip_equal(
+           kernel.getArguments().take_front(kernel.getNumArguments()),
+           arguments)) // Behind them stand the memory attributions.
     value.setLoc(
         NameLoc::get(StringAttr::get(module.getContext(), argument.name)));
   for (Operation &op : module.getOps()) {
-    op.print(stream, OpPrintingFlags()
-                         .useLocalScope()
-                         .enableDebugInfo(false)
-                         .printNameLocAsPrefix()
-                         .elideLargeElementsAttrs(printedElements));
+    op.print(stream, wholeText().printNameLocAsPrefix().elideLargeElementsAttrs(
+                         printedElements));
     stream << "\n";
   }
   return text;
@@ -278,9 +276,8 @@ std::string launchText(gpu::LaunchFuncOp launch) {
   }
   std::string text;
   llvm::raw_string_ostream stream(text);
-  OpPrintingFlags flags;
-  flags.useLocalScope().enableDebugInfo(false).elideLargeElementsAttrs(
-      printedElements);
+  OpPrintingFlags flags = wholeText();
+  flags.elideLargeElementsAttrs(printedElements);
   // Numbers are those of the whole function, so that they agree.
   Operation *scope = launch->getParentOp();
   while (scope->getParentOp() &&
@@ -298,27 +295,34 @@ std::string launchText(gpu::LaunchFuncOp launch) {
 
 } // namespace
 
-llvm::Expected<KernelTask> cutKernel(const KernelSite &site,
-                                     llvm::StringRef target) {
+llvm::Expected<KernelTask> interfaceOf(const KernelSite &site,
+                                       llvm::StringRef target) {
   llvm::Expected<std::string> key = kernelKey(site, target);
   if (!key)
     return key.takeError();
-  auto kernel = cast<gpu::GPUFuncOp>(site.kernel);
-  gpu::LaunchFuncOp launch = site.launches.front();
-
   KernelTask task;
   task.name = site.name;
   task.key = std::move(*key);
   task.target = llvm::cantFail(Target::parse(target)).family();
   task.arguments = argumentsOf(site);
-  task.launch = *launchShapeOf(launch);
+  task.launch = *launchShapeOf(site.launches.front());
+  return task;
+}
+
+llvm::Expected<KernelTask> cutKernel(const KernelSite &site,
+                                     llvm::StringRef target) {
+  llvm::Expected<KernelTask> interface = interfaceOf(site, target);
+  if (!interface)
+    return interface.takeError();
+  KernelTask task = std::move(*interface);
+  auto kernel = cast<gpu::GPUFuncOp>(site.kernel);
+  gpu::LaunchFuncOp launch = site.launches.front();
 
   OwningOpRef<ModuleOp> isolated = isolateKernel(site);
   task.kernelMlir = kernelText(*isolated, kernel.getName(), task.arguments);
   task.launchMlir = launchText(launch);
   llvm::raw_string_ostream stream(task.reference.mlir);
-  isolated->print(stream,
-                  OpPrintingFlags().useLocalScope().enableDebugInfo(false));
+  isolated->print(stream, wholeText());
   task.reference.entry = kernel.getName().str();
   task.reference.abi = ReferenceAbi::Descriptor;
 

@@ -190,6 +190,24 @@ std::string reasonAgainst(const KernelSite &site, References &references) {
     if (!reason.empty())
       return reason;
   }
+  // Candidates are checked with buffers of their own. Where two of the kernel's
+  // may share memory and one is written, that says nothing.
+  std::vector<Argument> arguments = argumentsOf(site);
+  for (size_t i = 0; i < arguments.size(); ++i)
+    for (size_t j = i + 1; j < arguments.size(); ++j) {
+      if (!arguments[i].isBuffer || !arguments[j].isBuffer)
+        continue;
+      auto writes = [](const Argument &argument) {
+        return argument.access == Access::Write ||
+               argument.access == Access::ReadWrite;
+      };
+      if ((writes(arguments[i]) || writes(arguments[j])) &&
+          !provedDisjoint(launch.getKernelOperand(i),
+                          launch.getKernelOperand(j)))
+        return "its arguments " + names[i] + " and " + names[j] +
+               " may overlap, and one of them is written; allocate them in "
+               "this function, or mark the function's arguments llvm.noalias";
+    }
   // A record is proved for the values that it was checked with, and no others.
   for (auto [name, operand] :
        llvm::zip_equal(names, launch.getKernelOperands()))
@@ -197,6 +215,21 @@ std::string reasonAgainst(const KernelSite &site, References &references) {
         !matchPattern(operand, m_Constant()))
       return "its argument " + name +
              " is a scalar that is no constant at the launch";
+  // The key and the reference hold neither of these two.
+  if (DataLayout::closest(kernel).getTypeSizeInBits(
+          IndexType::get(kernel.getContext())) != 64)
+    return "its module gives index another width than 64 bits";
+  for (Operation *op : closureOf(site)) {
+    bool resource = false;
+    op->walk([&](Operation *inner) {
+      for (NamedAttribute attribute : inner->getAttrs())
+        attribute.getValue().walk(
+            [&](DenseResourceElementsAttr) { resource = true; });
+      return resource ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    if (resource)
+      return "it uses a dense_resource, whose bytes are outside the IR";
+  }
   return reasonAgainstBody(site, references.tables);
 }
 

@@ -14,9 +14,26 @@
 
 #include "llvm/ADT/SetVector.h"
 
+#include <limits>
+
 using namespace mlir;
 
 namespace fsr {
+
+OpPrintingFlags wholeText() {
+  OpPrintingFlags flags; // What the command line says, so each is set again.
+  flags.enableDebugInfo(false)
+      .useLocalScope()
+      .skipRegions(false)
+      .printGenericOpForm(false)
+      .assumeVerified(false)
+      .printValueUsers(false)
+      .printUniqueSSAIDs(false)
+      .printNameLocAsPrefix(false)
+      .elideLargeElementsAttrs(std::numeric_limits<int64_t>::max())
+      .elideLargeResourceString(std::numeric_limits<int64_t>::max());
+  return flags;
+}
 
 std::vector<Operation *> closureOf(const KernelSite &site) {
   llvm::SetVector<Operation *> closure;

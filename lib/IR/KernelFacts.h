@@ -15,6 +15,15 @@
 
 namespace fsr {
 
+/// Flags under which text says all of an operation but its locations, whatever
+/// the command line asks of the printer.
+mlir::OpPrintingFlags wholeText();
+
+/// The part of a task that a splice needs: name, key, target, arguments and
+/// launch. Reads no `fsr.workload`.
+llvm::Expected<KernelTask> interfaceOf(const KernelSite &site,
+                                       llvm::StringRef target);
+
 /// The element type of a scalar or of a memref's element, `index` as i64.
 std::optional<ElementType> elementTypeOf(mlir::Type type);
 

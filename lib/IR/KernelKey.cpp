@@ -155,7 +155,7 @@ llvm::Expected<std::string> KernelKeyer::key(const KernelSite &site,
   sortConstants(*module);
   std::string text;
   llvm::raw_string_ostream stream(text);
-  module->print(stream, OpPrintingFlags().printGenericOpForm().useLocalScope());
+  module->print(stream, wholeText().printGenericOpForm());
 
   FieldHasher hasher;
   hasher.add("fsr kernel").add(keyFormatVersion);

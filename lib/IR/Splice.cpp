@@ -362,7 +362,7 @@ llvm::Error renameArguments(KernelTask &task, const Record &record) {
 } // namespace
 
 llvm::Error splice(KernelSite &site, const Record &record) {
-  llvm::Expected<KernelTask> task = cutKernel(site, record.target);
+  llvm::Expected<KernelTask> task = interfaceOf(site, record.target);
   if (!task)
     return addContext(task.takeError(), "record " + shortHash(record.id));
   if (llvm::Error error = renameArguments(*task, record))

@@ -13,7 +13,10 @@
 
 #include "fsr/Support/Error.h"
 
+#include "llvm/ADT/DenseSet.h"
+
 #include <cstring>
+#include <mutex>
 
 using namespace fsr;
 using namespace fsr::runtime;
@@ -40,6 +43,17 @@ struct MemRef1dInt32 {
   int32_t *aligned;
   int64_t offset, size, stride;
 };
+
+/// What was allocated in the order of a stream, and is freed so.
+struct OrderedPointers {
+  std::mutex mutex;
+  llvm::DenseSet<DevicePointer> pointers;
+};
+OrderedPointers &orderedPointers() {
+  // Never destroyed: programs free memory in their own destructors.
+  static OrderedPointers *all = new OrderedPointers;
+  return *all;
+}
 
 struct ByteRange {
   void *start = nullptr;
@@ -178,16 +192,33 @@ FSR_MGPU void mgpuEventRecord(void *event, void *stream) {
 // Lowered code passes i8 and i16 with whatever lies above them in the register,
 // so these two parameters are taken wide and cut here.
 
-FSR_MGPU void *mgpuMemAlloc(uint64_t bytes, void * /*stream*/,
+// A gpu.alloc of the async form comes with its stream, and a launch plan's
+// scratch is one at every launch: it must not cost a synchronisation.
+FSR_MGPU void *mgpuMemAlloc(uint64_t bytes, void *stream,
                             uint32_t isHostShared) {
   if (isHostShared & 0xff)
     return check(backend().allocateManaged(bytes));
-  return reinterpret_cast<void *>(check(backend().allocate(bytes)));
+  if (!stream)
+    return reinterpret_cast<void *>(check(backend().allocate(bytes)));
+  DevicePointer pointer = check(backend().allocateOrdered(bytes, stream));
+  OrderedPointers &ordered = orderedPointers();
+  std::lock_guard<std::mutex> lock(ordered.mutex);
+  ordered.pointers.insert(pointer);
+  return reinterpret_cast<void *>(pointer);
 }
 
-FSR_MGPU void mgpuMemFree(void *pointer, void * /*stream*/) {
-  if (pointer)
-    check(backend().release(reinterpret_cast<DevicePointer>(pointer)));
+FSR_MGPU void mgpuMemFree(void *address, void *stream) {
+  if (!address)
+    return;
+  auto pointer = reinterpret_cast<DevicePointer>(address);
+  bool wasOrdered = false;
+  {
+    OrderedPointers &ordered = orderedPointers();
+    std::lock_guard<std::mutex> lock(ordered.mutex);
+    wasOrdered = ordered.pointers.erase(pointer) != 0;
+  }
+  check(wasOrdered ? backend().releaseOrdered(pointer, stream)
+                   : backend().release(pointer));
 }
 
 FSR_MGPU void mgpuMemcpy(void *to, void *from, size_t bytes, void *stream) {

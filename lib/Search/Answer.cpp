@@ -397,11 +397,11 @@ llvm::Error readParameters(const llvm::json::Object &object,
   for (const auto &[key, entry] : *params) {
     llvm::StringRef name(key);
     // A leading underscore is the compiler's own.
-    if (!isIdentifier(name) || name.size() > maxNameBytes ||
-        name.starts_with("_"))
+    if (!isIdentifier(name) || !isUsableName(name) ||
+        name.size() > maxNameBytes || name.starts_with("_"))
       return bad("params: " + quoted(name) +
                  " cannot be the name of a macro; expected a letter, then "
-                 "letters, digits and underscores");
+                 "letters, digits and underscores, and no word of C++");
     auto values = readParameter(entry, "params." + name.str());
     if (!values)
       return values.takeError();

@@ -129,6 +129,14 @@ llvm::Error Searcher::search() {
   if (!description)
     return description.takeError();
   device = std::move(*description);
+  llvm::Expected<Target> chip = Target::parse(device.chip);
+  if (!chip)
+    return addContext(chip.takeError(), "the device's chip");
+  if (chip->family() != task.target)
+    return makeError(ErrorKind::BadInput,
+                     "the device is a " + device.name + " (" + device.chip +
+                         "), the target is " + task.target +
+                         ": a winner there would not be one here");
   // Should the search be cut short, what an earlier one found is still there.
   llvm::Expected<LookUp> known =
       services.store.best(task.key, task.target, EvidenceLevel::Measured);
@@ -471,6 +479,16 @@ Searcher::quickLook(Trial trial, const Candidate &candidate) {
   for (const ResolvedLaunch &launch : contender.plan.launches)
     if (!llvm::is_contained(request.entries, launch.kernel))
       request.entries.push_back(launch.kernel);
+  for (const ResolvedLaunch &launch : contender.plan.launches) {
+    std::vector<unsigned> passed;
+    for (const std::string &name : launch.args) {
+      // Pointers, sizes and scratch take 8 bytes; a scalar what its type does.
+      const Argument *argument = task.find(name);
+      passed.push_back(
+          argument && !argument->isBuffer ? byteSize(argument->element) : 8);
+    }
+    request.passed.emplace_back(launch.kernel, std::move(passed));
+  }
   llvm::Expected<CompileOutcome> compiled = services.compiler.compile(request);
   if (!compiled)
     return compiled.takeError();
@@ -506,9 +524,10 @@ llvm::Error Searcher::climb(std::vector<Contender> contenders,
   bool done = hasWinner;
   unsigned tries = 0;
   for (Contender &contender : contenders) {
+    // Times of two devices are never compared.
     bool wouldWin =
         !best || best->verdict != Verdict::Accepted || !best->measurement ||
-        contender.medianUs() == 0 ||
+        best->measurement->device != device.name || contender.medianUs() == 0 ||
         contender.medianUs() < 1.02 * best->measurement->candidateMedianUs;
     if (done || !wouldWin || tries == fullTriesPerAnswer) {
       contender.trial.verdict = Verdict::Undecided;

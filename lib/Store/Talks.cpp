@@ -143,24 +143,27 @@ llvm::Error fsr::store::addTalk(llvm::StringRef store, const Talk &talk) {
     return llvm::Error::success();
 
   LoadedTalk there = loadTalk(path, talk.taskKey, talk.round, talk.slot);
-  if (there.state == LoadedTalk::State::Whole)
+  if (there.state == LoadedTalk::State::Whole &&
+      there.talk.request == talk.request)
     return llvm::Error::success();
   if (there.state == LoadedTalk::State::OtherVersion)
     return makeError(ErrorKind::Unsupported,
                      "talk '" + path + "' has another format version");
-  // Whatever can still be read of it was paid for. A rename never replaces a
-  // folder that holds something, so that two who do this at once both succeed.
+  // Another question, or damaged: whatever can be read of it was paid for. A
+  // rename never replaces a folder that holds something, so that two who do
+  // this at once both succeed.
+  const char *suffix =
+      there.state == LoadedTalk::State::Whole ? ".old-" : ".damaged-";
   std::error_code code;
   for (int n = 1; n <= 1000; ++n) {
-    std::string aside = path + ".damaged-" + std::to_string(n);
+    std::string aside = path + suffix + std::to_string(n);
     if (!llvm::sys::fs::exists(aside))
       code = llvm::sys::fs::rename(path, aside);
     if (!llvm::sys::fs::exists(path))
       break;
   }
   if (llvm::sys::fs::exists(path))
-    return makeError(ErrorKind::Unavailable, "cannot move the damaged talk '" +
-                                                 path +
+    return makeError(ErrorKind::Unavailable, "cannot move the talk '" + path +
                                                  "' aside: " + code.message());
   return writeFolderAtomically(path, files).takeError();
 }

@@ -16,6 +16,7 @@
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
 #include <atomic>
@@ -69,8 +70,6 @@ llvm::Expected<std::string> fsr::readFile(llvm::StringRef path,
   struct stat info;
   if (::fstat(fd, &info) != 0)
     return failed("read", path, errno);
-  if (S_ISDIR(info.st_mode))
-    return failed("read", path, EISDIR);
   if (!S_ISREG(info.st_mode))
     return makeError(ErrorKind::BadInput,
                      "cannot read '" + path + "': not a regular file");
@@ -221,6 +220,34 @@ writeStaged(llvm::StringRef path, llvm::StringRef bytes, IfThere ifThere) {
   if (llvm::Error failure = syncFolder(folder))
     return failure;
   return true;
+}
+
+llvm::Error fsr::writeOutput(llvm::StringRef path, llvm::StringRef bytes) {
+  struct stat info;
+  bool there = ::stat(path.str().c_str(), &info) == 0;
+  llvm::SmallString<256> real(path);
+  if (there && S_ISREG(info.st_mode)) {
+    if (std::error_code code = llvm::sys::fs::real_path(path, real))
+      return failed("write", path, code.value());
+    return writeFileAtomically(real, bytes);
+  }
+  if (!there) {
+    llvm::StringRef parent = llvm::sys::path::parent_path(path);
+    if (!parent.empty() && !llvm::sys::fs::is_directory(parent))
+      return makeError(ErrorKind::BadInput, "cannot write '" + path +
+                                                "': no folder '" + parent +
+                                                "'");
+    return writeFileAtomically(path, bytes);
+  }
+  std::error_code code;
+  llvm::raw_fd_ostream os(path, code, llvm::sys::fs::CD_OpenExisting);
+  if (!code) {
+    os << bytes;
+    os.flush();
+    code = os.error();
+    os.clear_error();
+  }
+  return code ? failed("write", path, code.value()) : llvm::Error::success();
 }
 
 llvm::Error fsr::writeFileAtomically(llvm::StringRef path,

@@ -16,6 +16,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace fsr {
 
@@ -23,6 +24,11 @@ namespace fsr {
 /// where it may run. `entries` are the kernels that must be there.
 std::optional<std::string> checkContract(llvm::StringRef ptx,
                                          llvm::ArrayRef<std::string> entries);
+
+/// The bytes of each parameter of kernel `entry`; nothing where `ptx` has none
+/// of the name, or a parameter that is not understood.
+std::optional<std::vector<unsigned>> parameterBytes(llvm::StringRef ptx,
+                                                    llvm::StringRef entry);
 
 } // namespace fsr
 

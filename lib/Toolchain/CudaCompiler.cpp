@@ -202,6 +202,25 @@ CudaCompiler::judge(const CompileRequest &request, const Frame &answer,
   if (std::optional<std::string> reason =
           checkContract(build.ptx, request.entries))
     return failed(Verdict::Rejected, *reason);
+  for (const auto &[kernel, passed] : request.passed) {
+    std::optional<std::vector<unsigned>> taken =
+        parameterBytes(build.ptx, kernel);
+    if (taken && *taken == passed)
+      continue;
+    auto print = [](llvm::ArrayRef<unsigned> sizes) {
+      return sizes.empty()
+                 ? std::string("none")
+                 : llvm::join(llvm::map_range(sizes,
+                                              [](unsigned size) {
+                                                return std::to_string(size);
+                                              }),
+                              ", ");
+    };
+    return failed(Verdict::Rejected,
+                  "kernel `" + kernel + "` takes parameters of these bytes: " +
+                      (taken ? print(*taken) : "not understood") +
+                      "; the launch plan passes: " + print(passed));
+  }
   CompileOutcome outcome;
   outcome.message = build.log;
   outcome.build = std::move(build);

@@ -75,7 +75,10 @@ struct ExplainPass : fsr::impl::ExplainPassBase<ExplainPass> {
 
   void runOnOperation() final {
     llvm::raw_ostream &os = llvm::errs();
-    for (fsr::KernelSite &site : fsr::findKernels(getOperation())) {
+    std::vector<fsr::KernelSite> sites = fsr::findKernels(getOperation());
+    if (sites.empty())
+      os << "no GPU kernel in the module\n";
+    for (fsr::KernelSite &site : sites) {
       if (!fsr::isChosen(only, site.name))
         continue;
       os << "kernel " << site.name << ": ";

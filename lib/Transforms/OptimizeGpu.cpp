@@ -51,6 +51,7 @@ private:
 
   llvm::Error checkOptions();
   llvm::Error openServices();
+  llvm::Expected<std::string> targetOfDevice();
   llvm::Error search(fsr::KernelSite &site, llvm::StringRef target,
                      fsr::KernelOutcome &outcome);
   llvm::Error extract(fsr::KernelSite &site, llvm::StringRef target,
@@ -202,6 +203,19 @@ llvm::Error OptimizeGpuPass::openServices() {
   return llvm::Error::success();
 }
 
+llvm::Expected<std::string> OptimizeGpuPass::targetOfDevice() {
+  if (llvm::Error error = openServices())
+    return std::move(error);
+  llvm::Expected<fsr::DeviceDescription> description =
+      services->device->describe();
+  if (!description)
+    return description.takeError();
+  llvm::Expected<fsr::Target> parsed = fsr::Target::parse(description->chip);
+  if (!parsed)
+    return fsr::addContext(parsed.takeError(), "the device's chip");
+  return parsed->family();
+}
+
 void OptimizeGpuPass::describeFailure(const fsr::SearchOutcome &found,
                                       fsr::KernelOutcome &outcome) {
   if (!found.pending.empty()) {
@@ -278,6 +292,17 @@ llvm::Error OptimizeGpuPass::search(fsr::KernelSite &site,
                                     fsr::KernelOutcome &outcome) {
   if (llvm::Error error = openServices())
     return error;
+  // A device of another family is an error before any request.
+  llvm::Expected<std::string> here = targetOfDevice();
+  if (!here)
+    return here.takeError();
+  llvm::Expected<fsr::Target> wanted = fsr::Target::parse(chosenTarget);
+  if (!wanted)
+    return wanted.takeError();
+  if (*here != wanted->family())
+    return fsr::makeError(ErrorKind::BadInput,
+                          "option device: it is of target " + *here +
+                              ", the kernel's is " + wanted->family());
   Location loc = site.kernel->getLoc();
   auto keep = [&](llvm::Error error) {
     outcome.remark = "SearchTrouble";
@@ -399,11 +424,13 @@ void OptimizeGpuPass::runOnOperation() {
   options.accept = accept;
   options.strict = strict;
   options.quiet = quiet;
-  if (missAction == fsr::OnMiss::Search)
+  if (missAction == fsr::OnMiss::Search) {
     options.searchesOn = [&](llvm::StringRef taskKey) {
       return onHit == fsr::OnHit::Search ||
              llvm::sys::fs::exists(unfinishedMark(taskKey));
     };
+    options.deviceTarget = [&] { return targetOfDevice(); };
+  }
   fsr::Replacer run(module, options);
   replacer = &run;
   LogicalResult result = run.run(store.get(), [&](fsr::KernelSite &site,
@@ -417,7 +444,7 @@ void OptimizeGpuPass::runOnOperation() {
     spending = services->client->spent();
   services.reset();
   if (!report.empty()) {
-    if (llvm::Error error = fsr::writeFileAtomically(
+    if (llvm::Error error = fsr::writeOutput(
             report, fsr::reportText(run.outcomes(), spending))) {
       emitError(module.getLoc())
           << "fsr: report: " << llvm::toString(std::move(error));

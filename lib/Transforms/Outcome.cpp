@@ -46,7 +46,8 @@ void emitRemark(mlir::Location loc, const KernelOutcome &outcome) {
     missed(loc, opts) << reason("{0}", outcome.detail);
 }
 
-std::string summaryLine(llvm::ArrayRef<KernelOutcome> outcomes) {
+std::string summaryLine(llvm::ArrayRef<KernelOutcome> outcomes,
+                        unsigned skipped) {
   std::vector<const Record *> replaced;
   llvm::MapVector<llvm::StringRef, unsigned> kept;
   for (const KernelOutcome &outcome : outcomes) {
@@ -101,6 +102,9 @@ std::string summaryLine(llvm::ArrayRef<KernelOutcome> outcomes) {
   if (pending)
     os << "; " << pending << (pending == 1 ? " answer" : " answers")
        << " pending";
+  if (skipped)
+    os << "; " << skipped << (skipped == 1 ? " record" : " records")
+       << " skipped";
   os << "; details: --remarks-filter=fsr";
   return line;
 }

@@ -35,7 +35,9 @@ void emitRemark(mlir::Location loc, const KernelOutcome &outcome);
 
 /// "fsr: 3 kernels: 1 replaced (2.31x [2.28, 2.35], NVIDIA H200), 2 kept: no
 /// record; details: --remarks-filter=fsr". No newline.
-std::string summaryLine(llvm::ArrayRef<KernelOutcome> outcomes);
+/// `skipped` counts records that were passed over.
+std::string summaryLine(llvm::ArrayRef<KernelOutcome> outcomes,
+                        unsigned skipped);
 
 /// The report of docs/formats/report.md, as JSON text.
 std::string reportText(llvm::ArrayRef<KernelOutcome> outcomes,

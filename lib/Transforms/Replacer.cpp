@@ -81,6 +81,11 @@ LogicalResult Replacer::one(KernelSite &site, RecordStore *store,
   llvm::Expected<std::string> target = targetOf(site, options.target);
   if (!target)
     return emitError(loc) << "fsr: " << llvm::toString(target.takeError());
+  if (target->empty() && options.deviceTarget) {
+    target = options.deviceTarget();
+    if (!target)
+      return emitError(loc) << "fsr: " << llvm::toString(target.takeError());
+  }
   if (target->empty()) {
     keep("NoTarget", "no target",
          "no target: give the option target=sm_XX, or attach #nvvm.target to "
@@ -116,6 +121,7 @@ LogicalResult Replacer::one(KernelSite &site, RecordStore *store,
       trouble(loc, "kernel '" + site.name + "' kept: " + message);
       return finish();
     }
+    skipped += found->skipped.size();
     for (const std::string &sentence : found->skipped)
       emitWarning(loc) << "fsr: " << sentence;
     outcome.record = std::move(found->record);
@@ -124,9 +130,20 @@ LogicalResult Replacer::one(KernelSite &site, RecordStore *store,
   if (!hit)
     keep("StoreMiss", "no record", "no record in the store for " + *target);
   if (!hit || (options.searchesOn && options.searchesOn(*key))) {
-    if (miss)
-      if (llvm::Error error = miss(site, *target, outcome))
-        return emitError(loc) << "fsr: " << llvm::toString(std::move(error));
+    // The same kernel again is the same question: asked once a run.
+    auto [known, isNew] = missed.try_emplace(*key + *target);
+    if (isNew) {
+      if (miss)
+        if (llvm::Error error = miss(site, *target, outcome))
+          return emitError(loc) << "fsr: " << llvm::toString(std::move(error));
+      known->second = outcome;
+    } else {
+      std::string name = outcome.name;
+      outcome = known->second;
+      outcome.name = std::move(name);
+      outcome.trials.clear();
+      outcome.pending.clear();
+    }
   }
   if (outcome.record && failed(put(site, outcome)))
     return failure();
@@ -144,7 +161,7 @@ LogicalResult Replacer::run(RecordStore *store, const Miss &miss) {
     }
   }
   if (!options.quiet && succeeded(result))
-    llvm::errs() << summaryLine(results) << "\n";
+    llvm::errs() << summaryLine(results, skipped) << "\n";
   if (options.strict && hadTrouble)
     return failure();
   return result;

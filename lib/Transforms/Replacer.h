@@ -16,6 +16,8 @@
 #include "fsr/Store/Store.h"
 #include "fsr/Transforms/Passes.h"
 
+#include "llvm/ADT/StringMap.h"
+
 #include <functional>
 
 namespace fsr {
@@ -28,6 +30,9 @@ struct ReplacerOptions {
   /// Says whether a kernel that has a record goes the way of one that has none,
   /// its record in hand. Empty: none does.
   std::function<bool(llvm::StringRef taskKey)> searchesOn;
+  /// Asked once for the target where neither the option nor the module names
+  /// one; may be empty.
+  std::function<llvm::Expected<std::string>()> deviceTarget;
 };
 
 /// The store folder: the option, else $FSR_STORE, else empty.
@@ -63,9 +68,12 @@ private:
   mlir::ModuleOp module;
   const ReplacerOptions &options;
   KernelKeyer keyer;
+  /// What became of a key and target that missed, for its next kernel.
+  llvm::StringMap<KernelOutcome> missed;
   std::vector<KernelOutcome> results;
   bool changed = false;
   bool hadTrouble = false;
+  unsigned skipped = 0; ///< Records passed over.
 };
 
 /// Whether `name` is among `only`, or `only` is empty.

@@ -24,6 +24,10 @@ namespace {
 constexpr uint64_t guardBytes = 64 * 1024;
 /// What the driver gives, and what the data gets where nothing forbids it.
 constexpr uint64_t naturalAlignment = 256;
+/// Above the memory of any device.
+constexpr uint64_t mostBytes = uint64_t(1) << 46;
+/// For outputs of the launches of a batch.
+constexpr uint64_t spreadBytes = uint64_t(1) << 30;
 
 double parameterOr(const FillRecipe &recipe, size_t i, double standard) {
   return i < recipe.parameters.size() ? recipe.parameters[i] : standard;
@@ -158,10 +162,8 @@ llvm::Expected<DevicePointer> TaskBuffers::allocate(uint64_t size) {
 }
 
 llvm::Expected<std::unique_ptr<TaskBuffers>>
-TaskBuffers::create(Helpers &helpers, const KernelTask &task,
-                    const ResolvedPlan &plan) {
+TaskBuffers::create(Helpers &helpers, const KernelTask &task) {
   std::unique_ptr<TaskBuffers> made(new TaskBuffers(helpers));
-  uint64_t most = uint64_t(1) << 46;
   for (size_t i = 0; i < task.arguments.size(); ++i) {
     const Argument &argument = task.arguments[i];
     if (!argument.isBuffer)
@@ -172,7 +174,7 @@ TaskBuffers::create(Helpers &helpers, const KernelTask &task,
     buffer.argument = &argument;
     buffer.index = i;
     int64_t extent = argument.extentBytes();
-    if (extent < 0 || uint64_t(extent) > most)
+    if (extent < 0 || uint64_t(extent) > mostBytes)
       return makeError(ErrorKind::BadInput, "buffer " + argument.name +
                                                 " is larger than any device");
     buffer.extent = extent;
@@ -189,23 +191,27 @@ TaskBuffers::create(Helpers &helpers, const KernelTask &task,
     }
     made->all.push_back(buffer);
   }
+  if (llvm::Error error = made->place(false))
+    return std::move(error);
+  return made;
+}
+
+llvm::Error TaskBuffers::addScratch(const ResolvedPlan &plan) {
   for (const ResolvedScratch &scratch : plan.scratch) {
-    if (scratch.bytes < 0 || uint64_t(scratch.bytes) > most)
+    if (scratch.bytes < 0 || uint64_t(scratch.bytes) > mostBytes)
       return makeError(ErrorKind::BadInput, "scratch buffer " + scratch.name +
                                                 " is larger than any device");
     ScratchMemory memory;
     memory.plan = &scratch;
     memory.total = scratch.bytes + 2 * guardBytes + naturalAlignment;
-    auto place = made->allocate(memory.total);
-    if (!place)
-      return place.takeError();
-    memory.allocation = *place;
-    memory.data = llvm::alignTo(*place + guardBytes, naturalAlignment);
-    made->scratches.push_back(memory);
+    auto found = allocate(memory.total);
+    if (!found)
+      return found.takeError();
+    memory.allocation = *found;
+    memory.data = llvm::alignTo(*found + guardBytes, naturalAlignment);
+    scratches.push_back(memory);
   }
-  if (llvm::Error error = made->place(false))
-    return std::move(error);
-  return made;
+  return place(false);
 }
 
 TaskBuffers::~TaskBuffers() {
@@ -280,13 +286,55 @@ llvm::Error TaskBuffers::fill(const InputSet &set, bool onlyWritten) {
 }
 
 llvm::Error TaskBuffers::poisonOutputs(Poison poison) {
+  for (size_t i = 0; i < all.size(); ++i) {
+    const TaskBuffer &buffer = all[i];
+    if (!buffer.poisoned())
+      continue;
+    auto fill = [&](DevicePointer data) {
+      return helpers.poison(data, buffer.storageElements(),
+                            buffer.elementBytes(),
+                            poisonBits(poison, buffer.elementBytes()));
+    };
+    if (llvm::Error error = fill(buffer.data))
+      return error;
+    for (const std::vector<DevicePointer> &set : outputSets)
+      if (llvm::Error error = fill(set[i]))
+        return error;
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<int64_t> TaskBuffers::spreadOutputs(int64_t wanted) {
+  uint64_t bytesOfSet = 0;
   for (const TaskBuffer &buffer : all)
     if (buffer.poisoned())
-      if (llvm::Error error = helpers.poison(
-              buffer.data, buffer.storageElements(), buffer.elementBytes(),
-              poisonBits(poison, buffer.elementBytes())))
-        return error;
-  return llvm::Error::success();
+      bytesOfSet += llvm::alignTo(buffer.extent, naturalAlignment);
+  if (bytesOfSet)
+    wanted = std::min<int64_t>(wanted, 1 + spreadBytes / bytesOfSet);
+  while (int64_t(outputSets.size()) + 1 < wanted) {
+    std::vector<DevicePointer> set(all.size());
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (!all[i].poisoned())
+        continue;
+      auto data = extra(all[i].extent);
+      if (!data)
+        return data.takeError();
+      set[i] = *data;
+    }
+    outputSets.push_back(std::move(set));
+  }
+  return std::max<int64_t>(1, wanted);
+}
+
+void TaskBuffers::useOutputs(int64_t i) {
+  if (ownData.empty())
+    for (const TaskBuffer &buffer : all)
+      ownData.push_back(buffer.data);
+  for (size_t b = 0; b < all.size(); ++b)
+    all[b].data =
+        i > 0 && all[b].poisoned() ? outputSets[i - 1][b] : ownData[b];
+  if (i == 0)
+    ownData.clear();
 }
 
 llvm::Error TaskBuffers::poisonScratch() {

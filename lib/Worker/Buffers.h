@@ -50,7 +50,9 @@ struct ScratchMemory {
 class TaskBuffers {
 public:
   static llvm::Expected<std::unique_ptr<TaskBuffers>>
-  create(Helpers &helpers, const KernelTask &task, const ResolvedPlan &plan);
+  create(Helpers &helpers, const KernelTask &task);
+  /// The plan's scratch: what does not fit is the candidate's fault.
+  llvm::Error addScratch(const ResolvedPlan &plan);
   ~TaskBuffers();
   TaskBuffers(const TaskBuffers &) = delete;
   TaskBuffers &operator=(const TaskBuffers &) = delete;
@@ -66,6 +68,12 @@ public:
   llvm::Error fill(const InputSet &set, bool onlyWritten);
   llvm::Error poisonOutputs(Poison poison);
   llvm::Error poisonScratch();
+  /// Gives each of `wanted` launches in a row its own outputs, as far as memory
+  /// allows: what an earlier one wrote must not save a later one its work.
+  /// Returns how many have their own; 1 where there is memory for no more.
+  llvm::Expected<int64_t> spreadOutputs(int64_t wanted);
+  /// Lets the next launch write to set `i`; 0 is the one that is checked.
+  void useOutputs(int64_t i);
   /// One hash a buffer that no kernel may change, in order.
   llvm::Expected<std::vector<uint64_t>> hashReadOnly();
   llvm::Expected<std::vector<uint64_t>> hashWritten();
@@ -95,6 +103,10 @@ private:
   std::vector<TaskBuffer> all;
   std::vector<ScratchMemory> scratches;
   std::vector<DevicePointer> owned;
+  /// Per set of outputs from the second on, the data of each buffer of `all`; 0
+  /// for those that are no outputs.
+  std::vector<std::vector<DevicePointer>> outputSets;
+  std::vector<DevicePointer> ownData; ///< Of set 0, while another is in use.
   uint64_t bytes = 0;
 };
 

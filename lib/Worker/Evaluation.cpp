@@ -185,7 +185,7 @@ llvm::Expected<bool> Evaluation::prepare() {
   if (!entry)
     return entry.takeError();
   referenceFunction = *entry;
-  auto memory = TaskBuffers::create(helpers, task, request.plan);
+  auto memory = TaskBuffers::create(helpers, task);
   if (!memory)
     return memory.takeError();
   buffers = std::move(*memory);
@@ -208,6 +208,8 @@ llvm::Expected<bool> Evaluation::prepare() {
                                        sha256(candidateImage));
 
   if (llvm::Error error = begin("candidate-load", 60 * 1000))
+    return std::move(error);
+  if (llvm::Error error = buffers->addScratch(request.plan))
     return std::move(error);
   auto loaded = LoadedImage::load(helpers.backend(), candidateImage);
   if (!loaded)

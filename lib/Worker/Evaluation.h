@@ -95,6 +95,7 @@ private:
   void describeRules();
 
   // Measure.cpp
+  llvm::Error launchTimed(Who who);
   llvm::Expected<bool> measure();
   llvm::Expected<bool> quickTimes(std::vector<double> originals,
                                   std::vector<double> candidates);

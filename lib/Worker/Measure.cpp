@@ -57,12 +57,38 @@ llvm::Error Evaluation::refresh() {
   return buffers->fill(timingSet, false);
 }
 
+/// A launch as the spliced program does it: scratch is allocated and freed
+/// around it. What is allocated here only stands for the plan's scratch, whose
+/// own memory has guard zones.
+llvm::Error Evaluation::launchTimed(Who who) {
+  if (who == Who::Original)
+    return launch(who);
+  Backend &backend = helpers.backend();
+  llvm::SmallVector<DevicePointer> standIns;
+  for (const ResolvedScratch &scratch : request.plan.scratch) {
+    auto pointer = backend.allocateOrdered(scratch.bytes, helpers.stream());
+    if (!pointer)
+      return pointer.takeError();
+    standIns.push_back(*pointer);
+  }
+  if (llvm::Error error = launch(who))
+    return error;
+  for (DevicePointer pointer : standIns)
+    if (llvm::Error error = backend.releaseOrdered(pointer, helpers.stream()))
+      return error;
+  return llvm::Error::success();
+}
+
 llvm::Expected<Evaluation::Sample> Evaluation::sample(Who who) {
   if (inPlace)
     if (llvm::Error error = buffers->fill(timingSet, true))
       return std::move(error);
   if (llvm::Error error = buffers->poisonOutputs(Poison::NaN))
     return std::move(error);
+  // Nor does scratch hold what an earlier launch worked out.
+  if (who == Who::Candidate)
+    if (llvm::Error error = buffers->poisonScratch())
+      return std::move(error);
   if (llvm::Error error = helpers.flush(flushMemory, flushBytes, flushValue++))
     return std::move(error);
   Backend &backend = helpers.backend();
@@ -71,9 +97,11 @@ llvm::Expected<Evaluation::Sample> Evaluation::sample(Who who) {
   Clock::time_point queued = Clock::now();
   if (llvm::Error error = backend.record(startEvent, helpers.stream()))
     return std::move(error);
-  for (int64_t i = 0; i < batch; ++i)
-    if (llvm::Error error = launch(who))
+  for (int64_t i = batch; i-- > 0;) { // The last writes to what is checked.
+    buffers->useOutputs(i);
+    if (llvm::Error error = launchTimed(who))
       return std::move(error);
+  }
   if (llvm::Error error = backend.record(stopEvent, helpers.stream()))
     return std::move(error);
   // The next hold covers the slowest queueing seen, within reason.
@@ -410,6 +438,12 @@ llvm::Expected<bool> Evaluation::measure() {
   if (originalUs < shortKernelUs && !inPlace)
     batch = std::clamp<int64_t>(
         std::ceil(batchTargetUs / std::max(originalUs, 0.1)), 2, mostBatch);
+  if (batch > 1) {
+    auto own = buffers->spreadOutputs(batch);
+    if (!own)
+      return own.takeError();
+    batch = *own;
+  }
   m.batch = batch;
 
   std::vector<double> left, right;

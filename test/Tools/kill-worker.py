@@ -127,7 +127,7 @@ def main():
             )
             assert len(told) == len(set(told)), "a trial is told twice"
             assert len(told) == len(expected), "the report misses trials"
-            blamed = [n for n, t in found.items() if t["verdict"] in ("Crashed", "TimedOut")]
+            blamed = [n for n, t in found.items() if t["verdict"] in ("crashed", "timed-out")]
             assert not blamed, f"the kill was blamed on {blamed}"
         except AssertionError as error:
             print(f"kill-worker: turn {turn}, killed at {moment:.3f} s: {error}")

@@ -83,6 +83,13 @@ public:
   /// No bytes give a valid pointer too.
   virtual llvm::Expected<DevicePointer> allocate(size_t bytes) = 0;
   virtual llvm::Error release(DevicePointer pointer) = 0;
+  /// Allocated and released in the order of a stream, from a pool that keeps
+  /// what it has: microseconds instead of a synchronisation. Only a pointer of
+  /// one goes to the other. Where the device has no pools, the two above.
+  virtual llvm::Expected<DevicePointer>
+  allocateOrdered(size_t bytes, StreamHandle stream) = 0;
+  virtual llvm::Error releaseOrdered(DevicePointer pointer,
+                                     StreamHandle stream) = 0;
   virtual llvm::Error copyToDevice(DevicePointer to, const void *from,
                                    size_t bytes, StreamHandle stream) = 0;
   virtual llvm::Error copyToHost(void *to, DevicePointer from, size_t bytes,

@@ -34,6 +34,11 @@ llvm::Error writeFileAtomically(llvm::StringRef path, llvm::StringRef bytes);
 /// there, where it does.
 llvm::Expected<bool> writeFileOnce(llvm::StringRef path, llvm::StringRef bytes);
 
+/// Writes `bytes` to an output that the user named: in place where it is there
+/// and no regular file (a device, a pipe), through a link, else at once. Unlike
+/// `writeFileAtomically` it makes no folders.
+llvm::Error writeOutput(llvm::StringRef path, llvm::StringRef bytes);
+
 /// A file of a folder that is written as one: name without folders, bytes.
 using NamedBytes = std::pair<std::string, std::string>;
 

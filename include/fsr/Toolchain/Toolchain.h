@@ -36,6 +36,9 @@ struct CompileRequest {
   Parameters parameters;            ///< Become -DNAME=value.
   std::string chip;                 ///< "sm_90a".
   std::vector<std::string> entries; ///< Kernels that the plan launches.
+  /// For each launch its kernel and the bytes of each argument it passes: the
+  /// driver reads as many as the kernel takes, whatever is given.
+  std::vector<std::pair<std::string, std::vector<unsigned>>> passed;
 };
 
 struct CompileOutcome {

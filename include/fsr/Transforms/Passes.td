@@ -11,7 +11,8 @@ def FsrOnly : ListOption<"only", "only", "std::string",
   "Touch only kernels with one of these names.">;
 
 def FsrTarget : Option<"target", "target", "std::string", /*default=*/"\"\"",
-  "GPU target, such as sm_90. Empty: the gpu.module's own, else the device's.">;
+  "GPU target, such as sm_90. Empty: the gpu.module's own; a "
+  "search falls back to the device's.">;
 
 def FsrStore : Option<"storePath", "store", "std::string", /*default=*/"\"\"",
   "Folder of the store. Empty: $FSR_STORE.">;

@@ -246,7 +246,10 @@ FSR_KERNEL(fsr_row_maximum)(FsrCompare c) {
     double largest = 0;
     for (FsrU64 i = from + FSR_LANE; i < to; i += FSR_LANES) {
       FsrU64 offset = fsrOffset(c.layout, row * c.row + i);
-      double value = fsrToDouble(fsrLoad(c.reference, offset, size), c.element);
+      FsrU64 loaded = fsrLoad(c.reference, offset, size);
+      if (c.hasPoison && loaded == c.poison)
+        continue; // The original leaves it alone.
+      double value = fsrToDouble(loaded, c.element);
       if (c.out)
         value -= fsrToDouble(fsrLoad(c.out, offset, size), c.element);
       value = value < 0 ? -value : value;

@@ -12,7 +12,7 @@ nvcc=${1:-nvcc}
 out=$(mktemp)
 trap 'rm -f "$out" "$out.cubin"' EXIT
 "$nvcc" -ptx -arch=compute_75 -O3 -o "$out" "$here/helpers.cu"
-sed -e '/^\/\//d' -e '/^[[:space:]]*\.file/d' -e '/^[[:space:]]*\.loc/d' \
+sed -e '/^\/\//d' -e '/^[[:space:]]*\.file/d' -e '/^[[:space:]]*\.loc/d' -e '/used_bytes_mask/d' \
     -e 's/^\.version .*/.version 6.3/' -e '/^[[:space:]]*\/\//d' \
     -e 's,[[:space:]]*//.*$,,' -e '/^[[:space:]]*$/d' "$out" > "$out.cubin"
 cp "$out.cubin" "$here/helpers.ptx"

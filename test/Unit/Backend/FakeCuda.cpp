@@ -145,6 +145,25 @@ FAKE int cuMemFree_v2(Pointer pointer) {
   free(reinterpret_cast<void *>(pointer));
   return 0;
 }
+FAKE int cuMemAllocAsync(Pointer *pointer, size_t bytes, Handle) {
+  ENTER;
+  log("ordered %zu", bytes);
+  return give(pointer, Pointer(calloc(1, bytes)));
+}
+FAKE int cuMemFreeAsync(Pointer pointer, Handle) {
+  ENTER;
+  log("free ordered");
+  free(reinterpret_cast<void *>(pointer));
+  return 0;
+}
+FAKE int cuDeviceGetDefaultMemPool(Handle *pool, int) {
+  ENTER;
+  return give(pool, Handle(&pool));
+}
+FAKE int cuMemPoolSetAttribute(Handle, int, void *) {
+  ENTER;
+  return 0;
+}
 FAKE int cuMemGetInfo_v2(size_t *free, size_t *total) {
   ENTER;
   *total = size_t(1) << 34;

@@ -23,7 +23,8 @@
 //
 // Actions: a verdict's name · die · die-original · die-silent · hang ·
 // hang-original · silent · half · garbage · long · blob · unknown-event ·
-// bad-deadline · bad-result · no-measurement · lost
+// bad-deadline · bad-result · no-measurement · slower-accepted · failed-check
+// · boasting (a ratio that its samples do not give) · lost
 // (an error with a lost context) · last=V (then ends with status 3)
 // · linger=V (the same, but only when the next request is there) · error=KIND ·
 // random=V (a thread kills the process within 4 ms of each start of a request;
@@ -227,6 +228,18 @@ bool perform(const Script &script, llvm::StringRef action,
     EvaluateResult result = verdict("accepted");
     if (result.measurement)
       result.measurement->candidateUs.pop_back();
+    sendResult(result);
+  } else if (verb == "slower-accepted" || verb == "failed-check" ||
+             verb == "boasting") {
+    started("candidate");
+    EvaluateResult result = verdict("accepted");
+    if (verb == "failed-check")
+      result.evidence.checks.front().passed = false;
+    else if (verb == "slower-accepted")
+      std::swap(result.measurement->originalUs,
+                result.measurement->candidateUs);
+    else
+      result.measurement->speedup = result.measurement->speedupHigh = 1e300;
     sendResult(result);
   } else if (verb == "no-measurement") {
     started("candidate");

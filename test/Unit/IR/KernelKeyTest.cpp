@@ -81,8 +81,11 @@ TEST_F(KernelKey, ChangesWithAlignment) {
 }
 
 TEST_F(KernelKey, ChangesWithAliasing) {
-  EXPECT_NE(matmul, changed(matmulModule, "@main(%a: memref<96x112xf32>",
-                            "@main(%a: memref<96x112xf32> {llvm.noalias}"));
+  // Two buffers that are only read may overlap and are taken so.
+  std::string text = with(matmulModule, "%a: memref<96x112xf32> {llvm.noalias}",
+                          "%a: memref<96x112xf32>");
+  EXPECT_NE(matmul, keyOf(with(text, "%b: memref<112x80xf32> {llvm.noalias}",
+                               "%b: memref<112x80xf32>")));
 }
 
 TEST_F(KernelKey, ChangesWithTheTargetFamily) {

@@ -61,8 +61,9 @@ module attributes {gpu.container_module} {
       gpu.return
     }
   }
-  func.func @main(%a: memref<96x112xf32>, %b: memref<112x80xf32>,
-                  %c: memref<96x80xf32>) {
+  func.func @main(%a: memref<96x112xf32> {llvm.noalias},
+                  %b: memref<112x80xf32> {llvm.noalias},
+                  %c: memref<96x80xf32> {llvm.noalias}) {
     %c1 = arith.constant 1 : index
     %c5 = arith.constant 5 : index
     %c6 = arith.constant 6 : index
@@ -154,7 +155,8 @@ module attributes {gpu.container_module} {
       gpu.return
     }
   }
-  func.func @main(%x: memref<64x32xf32>, %y: memref<64x32xf32>) {
+  func.func @main(%x: memref<64x32xf32> {llvm.noalias},
+                  %y: memref<64x32xf32> {llvm.noalias}) {
     %c1 = arith.constant 1 : index
     %c32 = arith.constant 32 : index
     %c64 = arith.constant 64 : index

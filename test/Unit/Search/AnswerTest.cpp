@@ -238,10 +238,16 @@ TEST(AnswerTest, ScratchGuardsAndParameters) {
             "params.T[0]: expected an integer, got a string");
   EXPECT_EQ(fieldSentence(R"("params": {"T x": [1]})"),
             "params: 'T x' cannot be the name of a macro; expected a letter, "
-            "then letters, digits and underscores");
+            "then letters, digits and underscores, and no word of C++");
   EXPECT_EQ(fieldSentence(R"("params": {"__CUDA_ARCH__": [1]})"),
             "params: '__CUDA_ARCH__' cannot be the name of a macro; expected a "
-            "letter, then letters, digits and underscores");
+            "letter, then letters, digits and underscores, and no word of C++");
+  for (const char *word : {"int", "asm"})
+    EXPECT_EQ(fieldSentence(
+                  ("\"params\": {\"" + std::string(word) + "\": [1]}").c_str()),
+              "params: '" + std::string(word) +
+                  "' cannot be the name of a macro; expected a letter, then "
+                  "letters, digits and underscores, and no word of C++");
   EXPECT_EQ(fieldSentence(R"("params": {"A":1,"B":1,"C":1,"D":1,"E":1,"F":1,
                               "G":1,"H":1,"I":1})"),
             "params: 9 parameters; at most 8 are taken");

@@ -144,6 +144,16 @@ TEST_F(HistoryTest, TalkOfAnotherSlotIsNone) {
   EXPECT_FALSE(*found);
 }
 
+TEST_F(HistoryTest, TalkOfAnotherRequestIsKeptAside) {
+  expectSuccess(store->addTalk(sampleTalk()));
+  Talk other = sampleTalk();
+  other.request = "another question";
+  other.answer = "another answer";
+  expectSuccess(store->addTalk(other));
+  EXPECT_EQ(findTalk()->answer, "another answer");
+  EXPECT_EQ(contentOf(talkPath() + ".old-1/answer.md"), sampleTalk().answer);
+}
+
 TEST_F(HistoryTest, DamagedTalkIsKeptAside) {
   expectSuccess(store->addTalk(sampleTalk()));
   overwrite(talkPath() + "/answer.md", "edited by hand");

@@ -72,7 +72,7 @@ TEST(Files, ReadErrorsNameThePath) {
   llvm::Expected<std::string> directory = readFile(folder.path);
   ASSERT_FALSE(!!directory);
   EXPECT_EQ(messageOf(directory.takeError()),
-            "cannot read '" + folder.path + "': Is a directory");
+            "cannot read '" + folder.path + "': not a regular file");
 }
 
 TEST(Files, ReadDoesNotWaitAtAFifo) {

@@ -42,7 +42,8 @@ public:
   std::map<std::string, HostImage> images; ///< By text.
   BackendProperties facts;
   uint64_t capacity = uint64_t(1) << 30;
-  double jitter = 0.002; ///< Relative, uniform.
+  double jitter = 0.002;          ///< Relative, uniform.
+  double orderedMicroseconds = 2; ///< Of an ordered allocation and its release.
   uint64_t allocatedBytes() const { return used; }
   size_t launches = 0; ///< Of registered kernels.
   /// Told of each copy between device places.
@@ -51,6 +52,15 @@ public:
   llvm::Expected<BackendProperties> properties() override;
   llvm::Expected<DevicePointer> allocate(size_t bytes) override;
   llvm::Error release(DevicePointer pointer) override;
+  llvm::Expected<DevicePointer> allocateOrdered(size_t bytes,
+                                                StreamHandle) override {
+    nanos += orderedMicroseconds * 500;
+    return allocate(bytes);
+  }
+  llvm::Error releaseOrdered(DevicePointer pointer, StreamHandle) override {
+    nanos += orderedMicroseconds * 500;
+    return release(pointer);
+  }
   llvm::Error copyToDevice(DevicePointer to, const void *from, size_t bytes,
                            StreamHandle stream) override;
   llvm::Error copyToHost(void *to, DevicePointer from, size_t bytes,
