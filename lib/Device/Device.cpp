@@ -8,6 +8,7 @@
 #include "fsr/Device/Device.h"
 
 #include "WorkerClient.h"
+#include "fsr/Support/CommandLine.h"
 #include "fsr/Support/Error.h"
 #include "fsr/Support/Programs.h"
 

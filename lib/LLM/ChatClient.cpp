@@ -16,6 +16,10 @@ namespace fsr {
 
 ChatClient::~ChatClient() = default;
 
+double ChatClient::dearestUsd(llvm::ArrayRef<ChatRequest>) const { return 0; }
+
+ChatSpending ChatClient::spent() const { return {}; }
+
 namespace {
 
 struct Provider {
@@ -34,6 +38,9 @@ constexpr Provider providers[] = {
      [](llvm::StringRef folder, const ChatOptions &options) {
        return makeReplayClient(folder, options);
      }},
+    {"openai", "MODEL", makeOpenAIClient},
+    {"anthropic", "MODEL", makeAnthropicClient},
+    {"exec", "COMMAND", makeExecClient},
 };
 
 } // namespace
@@ -48,6 +55,11 @@ makeChatClient(llvm::StringRef spec, const ChatOptions &options) {
       return makeError(ErrorKind::BadInput, "llm '" + spec + "': expected '" +
                                                 provider.kind + ":" +
                                                 provider.argument + "'");
+    if (options.inFlight == 0)
+      return makeError(ErrorKind::BadInput,
+                       "llm '" + spec +
+                           "': expected at least one request "
+                           "in flight");
     auto client = provider.make(argument, options);
     if (!client)
       return addContext(client.takeError(), "llm '" + spec + "'");

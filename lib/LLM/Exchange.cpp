@@ -24,6 +24,8 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
+#include <vector>
+
 namespace fsr {
 namespace {
 
@@ -87,26 +89,46 @@ public:
 
   llvm::StringRef provider() const override { return "exchange"; }
 
-  llvm::Expected<std::optional<ChatAnswer>>
-  ask(const ChatRequest &request) override {
+  /// All requests are written before the first answer is looked for: whoever
+  /// answers sees the whole batch.
+  void ask(llvm::ArrayRef<ChatRequest> requests,
+           llvm::function_ref<void(size_t, ChatResult)> done) override {
+    std::vector<llvm::Error> trouble;
+    for (const ChatRequest &request : requests)
+      trouble.push_back(writeRequest(request));
+    for (size_t i = 0; i < requests.size(); ++i) {
+      if (trouble[i])
+        done(i, std::move(trouble[i]));
+      else
+        done(i, takeAnswer(requests[i]));
+    }
+  }
+
+private:
+  static std::string stemOf(const ChatRequest &request) {
+    return plainName(request.taskName) + "-" +
+           plainName(shortHash(request.taskKey)) + "-r" +
+           std::to_string(request.round) + "-s" + std::to_string(request.slot);
+  }
+
+  llvm::Error writeRequest(const ChatRequest &request) {
     if (request.prompt.size() > maxRequestBytes)
       return makeError(ErrorKind::BadInput,
                        "a request of " + llvm::Twine(request.prompt.size()) +
                            " bytes; at most " + llvm::Twine(maxRequestBytes) +
                            " are written");
-    std::string stem = plainName(request.taskName) + "-" +
-                       plainName(shortHash(request.taskKey)) + "-r" +
-                       std::to_string(request.round) + "-s" +
-                       std::to_string(request.slot);
-    std::string answerPath = path(stem + ".answer.md");
-
+    std::string stem = stemOf(request);
     auto written = readUpTo(path(stem + ".request.md"), maxRequestBytes + 1);
     if (!written)
       return written.takeError();
-    if (!*written || **written != request.prompt)
-      if (llvm::Error error = replaceRequest(stem, *written, request.prompt))
-        return error;
+    if (*written && **written == request.prompt)
+      return llvm::Error::success();
+    return replaceRequest(stem, *written, request.prompt);
+  }
 
+  ChatResult takeAnswer(const ChatRequest &request) {
+    std::string stem = stemOf(request);
+    std::string answerPath = path(stem + ".answer.md");
     // One byte over the cap is kept, so that a reader sees that it is passed.
     auto text = readUpTo(answerPath, maxAnswerBytes + 1);
     if (text && !*text) {
@@ -125,7 +147,6 @@ public:
     return answer;
   }
 
-private:
   std::string path(llvm::StringRef name) const {
     llvm::SmallString<256> result(folder);
     llvm::sys::path::append(result, name);

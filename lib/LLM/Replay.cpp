@@ -33,8 +33,14 @@ public:
 
   llvm::StringRef provider() const override { return "replay"; }
 
-  llvm::Expected<std::optional<ChatAnswer>>
-  ask(const ChatRequest &request) override {
+  void ask(llvm::ArrayRef<ChatRequest> requests,
+           llvm::function_ref<void(size_t, ChatResult)> done) override {
+    for (size_t i = 0; i < requests.size(); ++i)
+      done(i, find(requests[i]));
+  }
+
+private:
+  ChatResult find(const ChatRequest &request) {
     if (request.taskKey.empty() ||
         !llvm::all_of(request.taskKey, llvm::isAlnum))
       return makeError(ErrorKind::BadInput, "task key '" + request.taskKey +
@@ -88,7 +94,6 @@ public:
     return answer;
   }
 
-private:
   static llvm::Expected<Talk> parseTalk(llvm::StringRef text) {
     auto json = parseJson(text);
     if (!json)

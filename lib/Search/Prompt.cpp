@@ -1,52 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The request for one slot: a Mustache template, filled with what is known of
-// the task and the device. Everything that decides about wording is in the
-// template, which users may replace; here are only the numbers and names. The
-// same input gives the same bytes. Nothing that would help to fool the harness
-// is handed to the template: no seeds, fills or margins.
+// The request for one slot, the same in every round: a Mustache template,
+// filled with what is known of the task and the device. Everything that decides
+// about wording is in the template, which users may replace; here are only the
+// numbers and names. The same input gives the same bytes. Nothing that would
+// help to fool the harness is handed to the template: no seeds, fills or
+// margins.
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsr/Search/Search.h"
+#include "Templates.h"
 
-#include "fsr/Support/Error.h"
-#include "fsr/Support/Files.h"
-
-#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/bit.h"
-#include "llvm/Support/Allocator.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Format.h"
-#include "llvm/Support/Mustache.h"
-#include "llvm/Support/Path.h"
-#include "llvm/Support/StringSaver.h"
-#include "llvm/Support/raw_ostream.h"
 
 namespace fsr {
+
+using namespace search;
+
 namespace {
-
-// Made by the build from the files of lib/Search/prompts.
-constexpr llvm::StringLiteral embeddedRequest =
-#include "request.md.mustache.inc"
-    ;
-constexpr llvm::StringLiteral embeddedStrategies =
-#include "strategies.txt.inc"
-    ;
-
-constexpr uint64_t maxTemplateBytes = uint64_t(1) << 20;
 
 //===----------------------------------------------------------------------===//
 // Numbers as a reader wants them
 //===----------------------------------------------------------------------===//
-
-std::string formatted(const char *format, double value) {
-  std::string text;
-  llvm::raw_string_ostream(text) << llvm::format(format, value);
-  return text;
-}
 
 /// "12 bytes", "1.50 KiB", "128 MiB".
 std::string bytesText(double bytes) {
@@ -124,11 +101,6 @@ std::string entryName(llvm::StringRef name) {
 //===----------------------------------------------------------------------===//
 // What the template sees
 //===----------------------------------------------------------------------===//
-
-/// Symbols and facts come out of somebody's module and may hold any byte.
-std::string clean(llvm::StringRef text) {
-  return llvm::json::fixUTF8(text.rtrim());
-}
 
 llvm::json::Array list(llvm::ArrayRef<std::string> texts) {
   llvm::json::Array result;
@@ -234,78 +206,12 @@ void addDevice(const DeviceDescription &device, llvm::json::Object &data) {
   data["device_facts"] = list(facts);
 }
 
-//===----------------------------------------------------------------------===//
-// Templates
-//===----------------------------------------------------------------------===//
-
-struct Templates {
-  std::string request, strategies;
-};
-
-/// The file of `folder` where it has one, else the embedded text.
-llvm::Expected<std::string> templateText(llvm::StringRef folder,
-                                         llvm::StringRef name,
-                                         llvm::StringRef embedded,
-                                         bool &replaced) {
-  llvm::SmallString<256> path(folder);
-  llvm::sys::path::append(path, name);
-  if (folder.empty() || !llvm::sys::fs::exists(path))
-    return embedded.str();
-  replaced = true;
-  auto text = readFile(path, maxTemplateBytes);
-  if (text && !llvm::json::isUTF8(*text))
-    return makeError(ErrorKind::BadInput, path + ": not valid UTF-8");
-  return text;
-}
-
-llvm::Expected<Templates> readTemplates(llvm::StringRef folder) {
-  constexpr llvm::StringLiteral requestName = "request.md.mustache";
-  constexpr llvm::StringLiteral strategiesName = "strategies.txt";
-  bool replaced = folder.empty();
-  Templates templates;
-  auto request = templateText(folder, requestName, embeddedRequest, replaced);
-  if (!request)
-    return request.takeError();
-  templates.request = std::move(*request);
-  auto strategies =
-      templateText(folder, strategiesName, embeddedStrategies, replaced);
-  if (!strategies)
-    return strategies.takeError();
-  templates.strategies = std::move(*strategies);
-  // A mistyped folder must not pass for one that replaces nothing.
-  if (!replaced)
-    return makeError(ErrorKind::BadInput, "prompts folder " + folder +
-                                              ": holds neither " + requestName +
-                                              " nor " + strategiesName);
-  return templates;
-}
-
-llvm::Expected<std::string> strategyOf(llvm::StringRef strategies,
-                                       unsigned slot) {
-  llvm::SmallVector<llvm::StringRef> lines, known;
-  strategies.split(lines, '\n');
-  for (llvm::StringRef line : lines)
-    if (line = line.trim(); !line.empty() && !line.starts_with("#"))
-      known.push_back(line);
-  if (known.empty())
-    return makeError(ErrorKind::BadInput,
-                     "strategies.txt: expected at least one strategy");
-  return known[(std::max(slot, 1u) - 1) % known.size()].str();
-}
-
 } // namespace
 
-llvm::Expected<std::string> renderPrompt(const KernelTask &task,
-                                         const DeviceDescription &device,
-                                         unsigned slot,
-                                         llvm::StringRef promptFolder) {
-  auto templates = readTemplates(promptFolder);
-  if (!templates)
-    return templates.takeError();
-  auto strategy = strategyOf(templates->strategies, slot);
-  if (!strategy)
-    return strategy.takeError();
-
+std::string search::renderRequest(const Templates &templates,
+                                  const KernelTask &task,
+                                  const DeviceDescription &device,
+                                  unsigned slot, llvm::StringRef strategy) {
   llvm::json::Object data;
   data["name"] = clean(task.name);
   data["entry"] = entryName(task.name);
@@ -324,19 +230,25 @@ llvm::Expected<std::string> renderPrompt(const KernelTask &task,
   data["fast_math"] = task.fastMath;
   data["parameter_sets"] = int64_t(SearchOptions().parameterSets);
   data["slot"] = int64_t(slot);
-  data["strategy"] = clean(*strategy);
+  data["strategy"] = clean(strategy);
   addArguments(task, data);
   addWork(task.work, device, data);
   addDevice(device, data);
 
-  llvm::BumpPtrAllocator allocator;
-  llvm::StringSaver saver(allocator);
-  llvm::mustache::MustacheContext context(allocator, saver);
-  llvm::mustache::Template request(templates->request, context);
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  request.render(llvm::json::Value(std::move(data)), os);
-  return text;
+  return renderTemplate(templates.request, std::move(data));
+}
+
+llvm::Expected<std::string> renderPrompt(const KernelTask &task,
+                                         const DeviceDescription &device,
+                                         unsigned slot,
+                                         llvm::StringRef promptFolder) {
+  auto templates = readTemplates(promptFolder);
+  if (!templates)
+    return templates.takeError();
+  auto strategy = strategyOf(templates->strategies, "strategies.txt", slot);
+  if (!strategy)
+    return strategy.takeError();
+  return renderRequest(*templates, task, device, slot, *strategy);
 }
 
 } // namespace fsr

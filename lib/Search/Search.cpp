@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The trial loop. An answer that was paid for is on disk before it is read, a
-// trial before the next one starts, and a record before its trial: so whatever
-// moment the process is killed at, the same call goes on from there and asks
-// and measures nothing twice.
+// The rounds and the trial loop. A round asks for all its answers at once,
+// tries them in the order of their slots, and is over before the next one is
+// worded. An answer that was paid for is on disk before it is read, a trial
+// before the next one starts, and a record before its trial: so whatever moment
+// the process is killed at, the same call goes on from there and asks and
+// measures nothing twice.
 //
 // Every answer is first looked at quickly with each set of its parameters; only
-// the fastest set, and only where it would become the best, climbs the whole
-// ladder.
+// the fastest set, and only where it would become the best of this search,
+// climbs the whole ladder.
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsr/Search/Search.h"
+#include "fsr/Search/Feedback.h"
 
 #include "fsr/Support/Error.h"
 #include "fsr/Support/Hash.h"
@@ -21,7 +23,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
-#include <algorithm>
+#include <map>
 
 namespace fsr {
 
@@ -51,6 +53,14 @@ struct Contender {
   }
 };
 
+/// One request of a round on its way to an answer.
+struct SlotState {
+  int64_t number = 0;
+  std::string prompt;
+  std::optional<std::string> answer;
+  bool pending = false;
+};
+
 class Searcher {
 public:
   Searcher(const KernelTask &task, const SearchOptions &options,
@@ -58,30 +68,47 @@ public:
       : task(task), options(options), services(services) {}
 
   SearchOutcome run() {
-    if (llvm::Error error = search())
+    if (llvm::Error error = search()) {
+      outcome.stop = SearchStop::Trouble;
       outcome.trouble = llvm::toString(std::move(error));
+    }
     return std::move(outcome);
   }
 
 private:
   llvm::Error search();
-  llvm::Error trySlot(int64_t round, int64_t slot);
-  llvm::Expected<std::optional<std::string>> obtainAnswer(int64_t round,
-                                                          int64_t slot);
+  llvm::Error searchRounds();
+  llvm::Error doRound(int64_t round, unsigned width, RoundSummary &summary);
+  llvm::Expected<std::string> promptOf(int64_t round, unsigned slot);
+  llvm::Error findAnswers(int64_t round, std::vector<SlotState> &slots,
+                          RoundSummary &summary);
+  llvm::Error askMissing(int64_t round, std::vector<SlotState> &slots,
+                         RoundSummary &summary);
+  llvm::Error keepTalk(int64_t round, SlotState &slot, ChatAnswer answer);
   llvm::Error tryAnswer(int64_t round, int64_t slot, llvm::StringRef answer);
   llvm::Expected<std::optional<Contender>>
   quickLook(Trial trial, const Candidate &candidate);
   llvm::Error climb(std::vector<Contender> contenders,
-                    const Candidate &candidate);
+                    const Candidate &candidate, bool hasWinner);
   llvm::Error keepWinner(const Contender &contender,
                          const Candidate &candidate);
+  llvm::Error remember(int64_t round, int64_t slot, llvm::StringRef answer);
   llvm::Error finish(const Trial &trial);
   llvm::Expected<EvaluateResult> evaluate(const Contender &contender,
                                           bool full);
   llvm::Error ensureReference();
-  void notify(SearchEvent event) {
+  void consider(const Trial &trial) {
+    if (isValid(trial) && (!best || isBetter(trial, *best)))
+      best = trial;
+  }
+  void summarise(RoundSummary &summary);
+  bool isNearBound() const;
+  void notify(SearchEvent::Kind kind, int64_t round, int64_t slot,
+              const Trial *trial = nullptr,
+              const RoundSummary *summary = nullptr) {
     if (services.observer)
-      services.observer(event);
+      services.observer(
+          {kind, round, slot, trial, best ? &*best : nullptr, summary});
   }
 
   const KernelTask &task;
@@ -90,6 +117,11 @@ private:
   SearchOutcome outcome;
   DeviceDescription device;
   std::optional<Build> reference;
+  std::vector<Attempt> attempts; ///< As the store has them.
+  unsigned roundsWithoutGain = 0;
+  /// Of this search's own candidates: what another search left in the store
+  /// must not change what this one asks and tries.
+  std::optional<Trial> best;
 };
 
 llvm::Error Searcher::search() {
@@ -105,7 +137,7 @@ llvm::Error Searcher::search() {
                      "the device is a " + device.name + " (" + device.chip +
                          "), the target is " + task.target +
                          ": a winner there would not be one here");
-  // The store keeps the best of earlier runs: a winner has to beat that one.
+  // Should the search be cut short, what an earlier one found is still there.
   llvm::Expected<LookUp> known =
       services.store.best(task.key, task.target, EvidenceLevel::Measured);
   if (!known)
@@ -113,10 +145,8 @@ llvm::Error Searcher::search() {
   outcome.winner = std::move(known->record);
   if (llvm::Error error = services.store.addTask(task))
     return error;
-  for (unsigned round = 1; round <= options.rounds; ++round)
-    for (unsigned slot = 1; slot <= options.width; ++slot)
-      if (llvm::Error error = trySlot(round, slot))
-        return error;
+  if (llvm::Error error = searchRounds())
+    return error;
   // What a later compile would find is what this one uses.
   known = services.store.best(task.key, task.target, EvidenceLevel::Measured);
   if (!known)
@@ -125,58 +155,242 @@ llvm::Error Searcher::search() {
   return llvm::Error::success();
 }
 
-llvm::Error Searcher::trySlot(int64_t round, int64_t slot) {
-  llvm::Expected<std::optional<std::string>> answer = obtainAnswer(round, slot);
-  if (!answer)
-    return answer.takeError();
-  if (!*answer) {
-    outcome.pending.push_back(
-        llvm::formatv("{0} r{1}-s{2}", task.name, round, slot).str());
-    notify({SearchEvent::Kind::Pending, round, slot, nullptr});
-    return llvm::Error::success();
+llvm::Error Searcher::searchRounds() {
+  // The control asks for everything in one round. The slots behind the first
+  // `width` are its own, so that both searches share the answers of the first
+  // round and no others.
+  bool isControl = options.kind == SearchKind::BestOfN;
+  unsigned rounds = isControl ? 1 : options.rounds;
+  unsigned width = isControl ? options.width * options.rounds : options.width;
+  for (unsigned round = 1; round <= rounds; ++round) {
+    RoundSummary summary;
+    summary.round = round;
+    llvm::Error error = doRound(round, width, summary);
+    summarise(summary);
+    outcome.rounds.push_back(summary);
+    if (error)
+      return error;
+    notify(SearchEvent::Kind::RoundEnded, round, 0, nullptr, &summary);
+    if (summary.pending > 0) {
+      outcome.stop = SearchStop::Pending;
+      return llvm::Error::success();
+    }
+    // A round before which nothing was right is spent on repair.
+    bool stalls = summary.before && !summary.gained;
+    roundsWithoutGain = stalls ? roundsWithoutGain + 1 : 0;
+    if (isControl || round == rounds)
+      break;
+    if (isNearBound()) {
+      outcome.stop = SearchStop::Bound;
+      break;
+    }
+    if (options.patience > 0 && roundsWithoutGain >= options.patience) {
+      outcome.stop = SearchStop::Patience;
+      break;
+    }
   }
-  return tryAnswer(round, slot, **answer);
+  return llvm::Error::success();
 }
 
-llvm::Expected<std::optional<std::string>>
-Searcher::obtainAnswer(int64_t round, int64_t slot) {
-  llvm::Expected<std::string> prompt =
-      renderPrompt(task, device, slot, options.prompts);
-  if (!prompt)
-    return prompt.takeError();
-  llvm::Expected<std::optional<Talk>> known =
-      services.store.findTalk(task.key, round, slot);
-  if (!known)
-    return known.takeError();
-  if (*known && (*known)->request == *prompt) {
-    ++outcome.reused;
-    return std::optional<std::string>(std::move((*known)->answer));
+static RoundSummary::Best describe(const BestSoFar &best) {
+  RoundSummary::Best described;
+  described.round = best.attempt->round;
+  described.slot = best.attempt->slot;
+  described.verdict = best.trial->verdict;
+  if (const auto &measurement = best.trial->measurement) {
+    described.medianUs = measurement->candidateMedianUs;
+    described.originalUs = measurement->originalMedianUs;
+    described.speedup = measurement->speedup;
+    described.speedupLow = measurement->speedupLow;
+    described.speedupHigh = measurement->speedupHigh;
   }
-  notify({SearchEvent::Kind::Asked, round, slot, nullptr});
-  ++outcome.asked;
-  ChatRequest request{task.key, task.name, round, slot, *prompt};
-  llvm::Expected<std::optional<ChatAnswer>> answer =
-      services.client.ask(request);
-  if (!answer)
-    return answer.takeError();
-  if (!*answer)
-    return std::optional<std::string>();
-  if (!(*answer)->remark.empty())
-    outcome.remarks.push_back((*answer)->remark);
+  return described;
+}
+
+void Searcher::summarise(RoundSummary &summary) {
+  llvm::ArrayRef<Attempt> all = attempts;
+  auto earlier = all.take_while(
+      [&](const Attempt &attempt) { return attempt.round < summary.round; });
+  std::optional<BestSoFar> before = findBest(earlier);
+  std::optional<BestSoFar> after = findBest(all);
+  if (before)
+    summary.before = describe(*before);
+  if (after) {
+    summary.after = describe(*after);
+    summary.gained = isGain(before ? before->trial : nullptr, *after->trial);
+  }
+  std::map<Verdict, unsigned> counts;
+  for (const Attempt &attempt : all.drop_front(earlier.size()))
+    for (const Trial &trial : attempt.trials)
+      ++counts[trial.verdict];
+  summary.verdicts.assign(counts.begin(), counts.end());
+}
+
+bool Searcher::isNearBound() const {
+  std::optional<BestSoFar> found = findBest(attempts);
+  double bound = hardwareBoundUs(task.work, device);
+  if (options.solStop <= 0 || bound <= 0 || !found ||
+      found->trial->verdict != Verdict::Accepted || !found->trial->measurement)
+    return false;
+  double median = found->trial->measurement->candidateMedianUs;
+  return median > 0 && bound >= options.solStop * median;
+}
+
+llvm::Error Searcher::doRound(int64_t round, unsigned width,
+                              RoundSummary &summary) {
+  std::vector<SlotState> slots(width);
+  if (llvm::Error error = findAnswers(round, slots, summary))
+    return error;
+  // What was answered is tried even where the provider failed for others.
+  llvm::Error asking = askMissing(round, slots, summary);
+  for (SlotState &slot : slots) {
+    if (slot.pending) {
+      ++summary.pending;
+      outcome.pending.push_back(
+          llvm::formatv("{0} r{1}-s{2}", task.name, round, slot.number).str());
+      notify(SearchEvent::Kind::Pending, round, slot.number);
+    }
+    if (!slot.answer)
+      continue;
+    if (llvm::Error error = tryAnswer(round, slot.number, *slot.answer))
+      return llvm::joinErrors(std::move(asking), std::move(error));
+    if (llvm::Error error = remember(round, slot.number, *slot.answer))
+      return llvm::joinErrors(std::move(asking), std::move(error));
+  }
+  return asking;
+}
+
+llvm::Expected<std::string> Searcher::promptOf(int64_t round, unsigned slot) {
+  if (round == 1)
+    return renderPrompt(task, device, (slot - 1) % options.width + 1,
+                        options.prompts);
+  return renderPrompt(task, device, round, slot, attempts, roundsWithoutGain,
+                      options.prompts);
+}
+
+llvm::Error Searcher::findAnswers(int64_t round, std::vector<SlotState> &slots,
+                                  RoundSummary &summary) {
+  for (auto [i, slot] : llvm::enumerate(slots)) {
+    slot.number = i + 1;
+    llvm::Expected<std::string> prompt = promptOf(round, slot.number);
+    if (!prompt)
+      return prompt.takeError();
+    slot.prompt = std::move(*prompt);
+    llvm::Expected<std::optional<Talk>> known =
+        services.store.findTalk(task.key, round, slot.number);
+    if (!known)
+      return known.takeError();
+    if (!*known)
+      continue;
+    // Paid for once is enough, and the store keeps the first talk of a slot.
+    if ((*known)->request != slot.prompt) {
+      std::string changed =
+          llvm::formatv("the prompt for kernel '{0}', round {1}, slot {2} has "
+                        "changed since the store's answer to it",
+                        task.name, round, slot.number)
+              .str();
+      if (options.replayStrict)
+        return makeError(ErrorKind::BadInput, changed);
+      outcome.remarks.push_back(changed + "; that answer is used");
+    }
+    ++outcome.reused;
+    ++summary.reused;
+    slot.answer = std::move((*known)->answer);
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error Searcher::askMissing(int64_t round, std::vector<SlotState> &slots,
+                                 RoundSummary &summary) {
+  std::vector<ChatRequest> requests;
+  std::vector<SlotState *> asked;
+  for (SlotState &slot : slots) {
+    if (slot.answer)
+      continue;
+    notify(SearchEvent::Kind::Asked, round, slot.number);
+    requests.push_back({task.key, task.name, round, slot.number, slot.prompt});
+    asked.push_back(&slot);
+  }
+  if (requests.empty())
+    return llvm::Error::success();
+  outcome.asked += requests.size();
+  summary.asked += requests.size();
+  llvm::Error first = llvm::Error::success();
+  auto fail = [&](llvm::Error error) {
+    // One cause usually fails every request that is left.
+    if (first)
+      llvm::consumeError(std::move(error));
+    else
+      first = std::move(error);
+  };
+  services.client.ask(requests, [&](size_t index, ChatResult result) {
+    SlotState &slot = *asked[index];
+    if (!result)
+      return fail(result.takeError());
+    if (!*result) {
+      slot.pending = true;
+      return;
+    }
+    if (llvm::Error error = keepTalk(round, slot, std::move(**result)))
+      fail(std::move(error));
+  });
+  return first;
+}
+
+/// An answer that was paid for goes to the disk before anything else happens.
+llvm::Error Searcher::keepTalk(int64_t round, SlotState &slot,
+                               ChatAnswer answer) {
+  if (!answer.remark.empty())
+    outcome.remarks.push_back(answer.remark);
   Talk talk;
   talk.taskKey = task.key;
   talk.taskName = task.name;
   talk.round = round;
-  talk.slot = slot;
+  talk.slot = slot.number;
   talk.provider = services.client.provider().str();
-  talk.request = std::move(*prompt);
-  talk.answer = (*answer)->text;
-  talk.promptTokens = (*answer)->promptTokens;
-  talk.answerTokens = (*answer)->answerTokens;
+  talk.request = slot.prompt;
+  talk.answer = std::move(answer.text);
+  talk.promptTokens = answer.promptTokens;
+  talk.answerTokens = answer.answerTokens;
   if (llvm::Error error = services.store.addTalk(talk))
-    return std::move(error);
-  notify({SearchEvent::Kind::Answered, round, slot, nullptr});
-  return std::optional<std::string>(std::move(talk.answer));
+    return error;
+  slot.answer = std::move(talk.answer);
+  notify(SearchEvent::Kind::Answered, round, slot.number);
+  return llvm::Error::success();
+}
+
+/// Takes an answer's trials back from the store: what a prompt says of them
+/// must be what a resumed search would say.
+llvm::Error Searcher::remember(int64_t round, int64_t slot,
+                               llvm::StringRef answer) {
+  Attempt attempt;
+  attempt.round = round;
+  attempt.slot = slot;
+  std::string hash;
+  std::vector<Parameters> sets;
+  if (llvm::Expected<Candidate> candidate = parseAnswer(answer)) {
+    hash = candidate->hash();
+    sets = candidate->combinations(options.parameterSets);
+    attempt.candidate = std::move(*candidate);
+  } else {
+    llvm::consumeError(candidate.takeError());
+    hash = sha256(answer);
+    sets.emplace_back();
+  }
+  for (const Parameters &parameters : sets) {
+    Trial place;
+    place.taskKey = task.key;
+    place.candidateHash = hash;
+    place.parameters = parameters;
+    llvm::Expected<std::optional<Trial>> trial =
+        services.store.findTrial(task.key, place.key());
+    if (!trial)
+      return trial.takeError();
+    if (*trial)
+      attempt.trials.push_back(std::move(**trial));
+  }
+  attempts.push_back(std::move(attempt));
+  return llvm::Error::success();
 }
 
 llvm::Error Searcher::tryAnswer(int64_t round, int64_t slot,
@@ -186,18 +400,21 @@ llvm::Error Searcher::tryAnswer(int64_t round, int64_t slot,
   trial.round = round;
   trial.slot = slot;
 
+  std::vector<Parameters> sets;
   llvm::Expected<Candidate> candidate = parseAnswer(answer);
-  if (!candidate) {
+  if (candidate) {
+    trial.candidateHash = candidate->hash();
+    sets = candidate->combinations(options.parameterSets);
+  } else {
     trial.candidateHash = sha256(answer);
     trial.verdict = Verdict::Rejected;
     trial.message = llvm::toString(candidate.takeError());
-    return finish(trial);
+    sets.emplace_back();
   }
-  trial.candidateHash = candidate->hash();
 
   std::vector<Contender> contenders;
-  for (const Parameters &parameters :
-       candidate->combinations(options.parameterSets)) {
+  bool hasWinner = false;
+  for (const Parameters &parameters : sets) {
     trial.parameters = parameters;
     llvm::Expected<std::optional<Trial>> known =
         services.store.findTrial(task.key, trial.key());
@@ -205,6 +422,8 @@ llvm::Error Searcher::tryAnswer(int64_t round, int64_t slot,
       return known.takeError();
     if (*known) {
       ++outcome.reused;
+      hasWinner |= (*known)->verdict == Verdict::Accepted;
+      consider(**known);
       // Two answers of one run may hold the same kernel.
       std::string key = (*known)->key();
       if (llvm::none_of(outcome.trials,
@@ -212,6 +431,8 @@ llvm::Error Searcher::tryAnswer(int64_t round, int64_t slot,
         outcome.trials.push_back(std::move(**known));
       continue;
     }
+    if (!candidate)
+      return finish(trial);
     llvm::Expected<std::optional<Contender>> contender =
         quickLook(trial, *candidate);
     if (!contender)
@@ -219,7 +440,9 @@ llvm::Error Searcher::tryAnswer(int64_t round, int64_t slot,
     if (*contender)
       contenders.push_back(std::move(**contender));
   }
-  return climb(std::move(contenders), *candidate);
+  if (contenders.empty())
+    return llvm::Error::success();
+  return climb(std::move(contenders), *candidate, hasWinner);
 }
 
 llvm::Expected<std::optional<Contender>>
@@ -291,21 +514,21 @@ Searcher::quickLook(Trial trial, const Candidate &candidate) {
   return std::optional<Contender>();
 }
 
+/// `hasWinner`: a set of this candidate has climbed to the top before, in a run
+/// that was ended then.
 llvm::Error Searcher::climb(std::vector<Contender> contenders,
-                            const Candidate &candidate) {
+                            const Candidate &candidate, bool hasWinner) {
   llvm::sort(contenders, [](const Contender &a, const Contender &b) {
     return a.medianUs() < b.medianUs();
   });
-  bool done = false;
+  bool done = hasWinner;
   unsigned tries = 0;
   for (Contender &contender : contenders) {
     // Times of two devices are never compared.
-    bool comparable =
-        outcome.winner && outcome.winner->measurement.device == device.name;
-    double bestUs =
-        comparable ? outcome.winner->measurement.candidateMedianUs : 0;
-    bool wouldWin = !comparable || contender.medianUs() == 0 ||
-                    contender.medianUs() < 1.02 * bestUs;
+    bool wouldWin =
+        !best || best->verdict != Verdict::Accepted || !best->measurement ||
+        best->measurement->device != device.name || contender.medianUs() == 0 ||
+        contender.medianUs() < 1.02 * best->measurement->candidateMedianUs;
     if (done || !wouldWin || tries == fullTriesPerAnswer) {
       contender.trial.verdict = Verdict::Undecided;
       contender.trial.message =
@@ -361,8 +584,8 @@ llvm::Error Searcher::keepWinner(const Contender &contender,
   record.slot = trial.slot;
   if (llvm::Error error = services.store.addRecord(record))
     return error;
-  if (!outcome.winner || record.measurement.candidateMedianUs <
-                             outcome.winner->measurement.candidateMedianUs)
+  if (!outcome.winner ||
+      record.measurement.speedupLow > outcome.winner->measurement.speedupLow)
     outcome.winner = std::move(record);
   return llvm::Error::success();
 }
@@ -371,8 +594,9 @@ llvm::Error Searcher::finish(const Trial &trial) {
   if (llvm::Error error = services.store.addTrial(trial))
     return error;
   outcome.trials.push_back(trial);
-  notify({SearchEvent::Kind::Finished, trial.round, trial.slot,
-          &outcome.trials.back()});
+  consider(trial);
+  notify(SearchEvent::Kind::Finished, trial.round, trial.slot,
+         &outcome.trials.back());
   return llvm::Error::success();
 }
 
@@ -401,6 +625,22 @@ llvm::Expected<EvaluateResult> Searcher::evaluate(const Contender &contender,
 }
 
 } // namespace
+
+llvm::StringRef nameOf(SearchStop stop) {
+  switch (stop) {
+  case SearchStop::Rounds:
+    return "rounds";
+  case SearchStop::Patience:
+    return "patience";
+  case SearchStop::Bound:
+    return "bound";
+  case SearchStop::Pending:
+    return "pending";
+  case SearchStop::Trouble:
+    return "trouble";
+  }
+  llvm_unreachable("no such reason");
+}
 
 SearchOutcome runSearch(const KernelTask &task, const SearchOptions &options,
                         const SearchServices &services) {

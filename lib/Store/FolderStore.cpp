@@ -88,6 +88,20 @@ std::optional<int64_t> fsr::store::versionOf(const llvm::json::Object &object) {
   return object.getInteger("format_version");
 }
 
+llvm::Expected<std::vector<std::string>>
+fsr::store::sortedNames(const std::string &folder) {
+  std::vector<std::string> names;
+  std::error_code code;
+  llvm::sys::fs::directory_iterator entry(folder, code), end;
+  for (; !code && entry != end; entry.increment(code))
+    names.push_back(llvm::sys::path::filename(entry->path()).str());
+  if (code && code != std::errc::no_such_file_or_directory)
+    return makeError(ErrorKind::Unavailable,
+                     "cannot list '" + folder + "': " + code.message());
+  llvm::sort(names);
+  return names;
+}
+
 /// The family of a target, or an error. Only this becomes part of a path.
 static llvm::Expected<std::string> familyOf(llvm::StringRef target) {
   llvm::Expected<Target> parsed = Target::parse(target);
@@ -96,8 +110,7 @@ static llvm::Expected<std::string> familyOf(llvm::StringRef target) {
   return parsed->family();
 }
 
-/// Which of two records answers a look-up.
-static bool isBetter(const Record &a, const Record &b) {
+bool fsr::store::isBetter(const Record &a, const Record &b) {
   auto gain = [](const Record &record) {
     double low = record.measurement.speedupLow;
     return std::isnan(low) ? -HUGE_VAL : low;
@@ -152,21 +165,6 @@ private:
 };
 
 } // namespace
-
-/// The names in a folder, sorted; none where it is missing.
-static llvm::Expected<std::vector<std::string>>
-sortedNames(const std::string &folder) {
-  std::vector<std::string> names;
-  std::error_code code;
-  llvm::sys::fs::directory_iterator entry(folder, code), end;
-  for (; !code && entry != end; entry.increment(code))
-    names.push_back(llvm::sys::path::filename(entry->path()).str());
-  if (code && code != std::errc::no_such_file_or_directory)
-    return makeError(ErrorKind::Unavailable,
-                     "cannot list '" + folder + "': " + code.message());
-  llvm::sort(names);
-  return names;
-}
 
 llvm::Expected<LookUp> FolderStore::lookUp(llvm::StringRef taskKey,
                                            llvm::StringRef target,

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace fsr::store {
 
@@ -46,6 +47,9 @@ llvm::Expected<llvm::json::Object> parseObject(llvm::StringRef text);
 
 /// The field "format_version", or nothing.
 std::optional<int64_t> versionOf(const llvm::json::Object &object);
+
+/// The names in a folder, sorted; none where it is missing.
+llvm::Expected<std::vector<std::string>> sortedNames(const std::string &folder);
 
 /// `T` of `object` by its fromJSON; an error (kind Corrupt) says the place.
 template <typename T>

@@ -182,7 +182,16 @@ load(llvm::StringRef path, llvm::StringRef taskKey, llvm::StringRef target) {
   record->fatbin = std::move(files[2].second);
   LoadedRecord loaded;
   loaded.record = std::move(*record);
+  loaded.id = std::move(*id);
+  loaded.json = std::move(files[0].second);
   return loaded;
+}
+
+std::vector<NamedBytes> fsr::store::filesOf(const LoadedRecord &loaded) {
+  return {{idFile.str(), loaded.id},
+          {jsonFile.str(), loaded.json},
+          {sourceFile.str(), loaded.record->candidate.source},
+          {fatbinFile.str(), loaded.record->fatbin}};
 }
 
 llvm::Expected<LoadedRecord> fsr::store::loadRecord(llvm::StringRef path,

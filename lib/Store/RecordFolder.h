@@ -40,7 +40,12 @@ llvm::Expected<EncodedRecord> encodeRecord(const Record &record);
 struct LoadedRecord {
   std::optional<Record> record;
   std::string skipped;
+  std::string id, json; ///< Bytes of those two files, where there is a record.
 };
+
+/// Which of two records answers a look-up: the higher lower bound of the gain,
+/// then the smaller id.
+bool isBetter(const Record &a, const Record &b);
 
 /// Reads and verifies the folder `path`, whose last component is the id.
 /// `taskKey` and `target` are what the folders above it are named. An error
@@ -48,6 +53,9 @@ struct LoadedRecord {
 llvm::Expected<LoadedRecord> loadRecord(llvm::StringRef path,
                                         llvm::StringRef taskKey,
                                         llvm::StringRef target);
+
+/// The four files of a loaded record, byte for byte.
+std::vector<NamedBytes> filesOf(const LoadedRecord &loaded);
 
 } // namespace fsr::store
 

@@ -16,6 +16,8 @@
 
 #include "llvm/Support/FileSystem.h"
 
+#include <tuple>
+
 using namespace fsr;
 using namespace fsr::store;
 
@@ -42,18 +44,9 @@ static llvm::Error checkPlace(llvm::StringRef taskKey, int64_t round,
   return llvm::Error::success();
 }
 
-namespace {
-enum class State { Whole, Missing, Damaged, OtherVersion };
-
-struct LoadedTalk {
-  State state = State::Missing;
-  std::string changed; ///< The file whose hash does not match, if one.
-  Talk talk;
-};
-} // namespace
-
-static LoadedTalk loadTalk(llvm::StringRef path, llvm::StringRef taskKey,
-                           int64_t round, int64_t slot) {
+LoadedTalk fsr::store::loadTalk(llvm::StringRef path, llvm::StringRef taskKey,
+                                int64_t round, int64_t slot) {
+  using State = LoadedTalk::State;
   LoadedTalk loaded;
   if (!llvm::sys::fs::exists(path))
     return loaded;
@@ -62,50 +55,68 @@ static LoadedTalk loadTalk(llvm::StringRef path, llvm::StringRef taskKey,
     return readFile((path + "/" + name).str(),
                     name == jsonFile ? maxJsonBytes : maxTextBytes);
   };
+  auto damaged = [&](llvm::Error error) {
+    loaded.fault = llvm::toString(std::move(error));
+    return loaded;
+  };
   llvm::Expected<std::string> text = read(jsonFile);
-  if (!text) {
-    llvm::consumeError(text.takeError());
-    return loaded;
-  }
+  if (!text)
+    return damaged(text.takeError());
   llvm::Expected<llvm::json::Object> object = parseObject(*text);
-  if (!object) {
-    llvm::consumeError(object.takeError());
-    return loaded;
-  }
+  if (!object)
+    return damaged(addContext(object.takeError(), jsonFile));
   std::optional<int64_t> version = versionOf(*object);
   if (version && *version != Talk::formatVersion) {
     loaded.state = State::OtherVersion;
     return loaded;
   }
   llvm::json::Object hashes = *object;
-  llvm::Expected<Talk> talk = decode<Talk>(std::move(*object), "talk");
-  if (!talk) {
-    llvm::consumeError(talk.takeError());
-    return loaded;
-  }
+  llvm::Expected<Talk> talk = decode<Talk>(std::move(*object), jsonFile);
+  if (!talk)
+    return damaged(talk.takeError());
   if (talk->taskKey != taskKey || talk->round != round || talk->slot != slot)
-    return loaded;
-  auto part = [&](llvm::StringRef name, llvm::StringRef hashKey,
-                  std::string &into) {
+    return damaged(makeError(ErrorKind::Corrupt,
+                             "it lies in the place of another task, round or "
+                             "slot"));
+  for (auto [name, hashKey, into] :
+       {std::tuple(llvm::StringRef(requestFile), "request_sha256",
+                   &talk->request),
+        std::tuple(llvm::StringRef(answerFile), "answer_sha256",
+                   &talk->answer)}) {
     std::optional<llvm::StringRef> hash = hashes.getString(hashKey);
     llvm::Expected<std::string> bytes = read(name);
-    if (!bytes) {
-      llvm::consumeError(bytes.takeError());
-      return false;
-    }
+    if (!bytes)
+      return damaged(bytes.takeError());
     if (!hash || sha256(*bytes) != *hash) {
       loaded.changed = (path + "/" + name).str();
-      return false;
+      return loaded;
     }
-    into = std::move(*bytes);
-    return true;
-  };
-  if (!part(requestFile, "request_sha256", talk->request) ||
-      !part(answerFile, "answer_sha256", talk->answer))
-    return loaded;
+    *into = std::move(*bytes);
+  }
   loaded.state = State::Whole;
+  loaded.json = std::move(*text);
   loaded.talk = std::move(*talk);
   return loaded;
+}
+
+std::vector<NamedBytes> fsr::store::filesOf(const LoadedTalk &loaded) {
+  return {{jsonFile.str(), loaded.json},
+          {requestFile.str(), loaded.talk.request},
+          {answerFile.str(), loaded.talk.answer}};
+}
+
+std::optional<std::pair<int64_t, int64_t>>
+fsr::store::placeOf(llvm::StringRef name) {
+  auto [first, second] = name.split("-s");
+  int64_t round = 0, slot = 0;
+  if (!first.consume_front("r") || first.getAsInteger(10, round) ||
+      second.getAsInteger(10, slot) || round < 0 || slot < 0 ||
+      round > maxRound || slot > maxRound)
+    return std::nullopt;
+  // "r01-s1" is a name that no look-up ever makes.
+  if (name != ("r" + llvm::Twine(round) + "-s" + llvm::Twine(slot)).str())
+    return std::nullopt;
+  return std::pair(round, slot);
 }
 
 llvm::Error fsr::store::addTalk(llvm::StringRef store, const Talk &talk) {
@@ -132,15 +143,17 @@ llvm::Error fsr::store::addTalk(llvm::StringRef store, const Talk &talk) {
     return llvm::Error::success();
 
   LoadedTalk there = loadTalk(path, talk.taskKey, talk.round, talk.slot);
-  if (there.state == State::Whole && there.talk.request == talk.request)
+  if (there.state == LoadedTalk::State::Whole &&
+      there.talk.request == talk.request)
     return llvm::Error::success();
-  if (there.state == State::OtherVersion)
+  if (there.state == LoadedTalk::State::OtherVersion)
     return makeError(ErrorKind::Unsupported,
                      "talk '" + path + "' has another format version");
   // Another question, or damaged: whatever can be read of it was paid for. A
   // rename never replaces a folder that holds something, so that two who do
   // this at once both succeed.
-  const char *suffix = there.state == State::Whole ? ".old-" : ".damaged-";
+  const char *suffix =
+      there.state == LoadedTalk::State::Whole ? ".old-" : ".damaged-";
   std::error_code code;
   for (int n = 1; n <= 1000; ++n) {
     std::string aside = path + suffix + std::to_string(n);
@@ -162,7 +175,7 @@ fsr::store::findTalk(llvm::StringRef store, llvm::StringRef taskKey,
     return error;
   LoadedTalk loaded =
       loadTalk(talkPath(store, taskKey, round, slot), taskKey, round, slot);
-  if (loaded.state == State::Whole)
+  if (loaded.state == LoadedTalk::State::Whole)
     return std::optional<Talk>(std::move(loaded.talk));
   if (!loaded.changed.empty())
     return makeError(ErrorKind::Corrupt,

@@ -24,13 +24,15 @@ static std::string trialPath(llvm::StringRef store, llvm::StringRef taskKey,
   return (store + "/trials/" + taskKey + "/" + trialKey + ".json").str();
 }
 
-static llvm::Expected<Trial> loadTrial(llvm::StringRef path,
-                                       llvm::StringRef taskKey,
-                                       llvm::StringRef trialKey) {
-  llvm::Expected<std::string> text = readFile(path, maxJsonBytes);
-  if (!text)
-    return text.takeError();
-  llvm::Expected<llvm::json::Object> object = parseObject(*text);
+llvm::Expected<Trial> fsr::store::loadTrial(llvm::StringRef path,
+                                            llvm::StringRef taskKey,
+                                            llvm::StringRef trialKey,
+                                            std::string &text) {
+  llvm::Expected<std::string> bytes = readFile(path, maxJsonBytes);
+  if (!bytes)
+    return bytes.takeError();
+  text = std::move(*bytes);
+  llvm::Expected<llvm::json::Object> object = parseObject(text);
   if (!object)
     return object.takeError();
   if (versionOf(*object) != trialVersion)
@@ -62,7 +64,8 @@ llvm::Error fsr::store::addTrial(llvm::StringRef store, const Trial &trial) {
     return written.takeError();
   if (*written)
     return llvm::Error::success();
-  llvm::Expected<Trial> there = loadTrial(path, trial.taskKey, key);
+  std::string found;
+  llvm::Expected<Trial> there = loadTrial(path, trial.taskKey, key, found);
   if (there)
     return llvm::Error::success();
   llvm::Error error = there.takeError();
@@ -81,8 +84,9 @@ fsr::store::findTrial(llvm::StringRef store, llvm::StringRef taskKey,
         {"trial key", trialKey}})
     if (llvm::Error error = checkDigest(what, text))
       return error;
+  std::string text;
   llvm::Expected<Trial> trial =
-      loadTrial(trialPath(store, taskKey, trialKey), taskKey, trialKey);
+      loadTrial(trialPath(store, taskKey, trialKey), taskKey, trialKey, text);
   if (trial)
     return std::optional<Trial>(std::move(*trial));
   llvm::consumeError(trial.takeError());

@@ -13,12 +13,15 @@
 #include "fsr/Search/Search.h"
 #include "fsr/Support/Error.h"
 #include "fsr/Support/Files.h"
+#include "fsr/Support/Json.h"
 
 #include "mlir/IR/Remarks.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
 
 namespace fsr {
 #define GEN_PASS_DEF_OPTIMIZEGPUPASS
@@ -55,6 +58,15 @@ private:
                       fsr::KernelOutcome &outcome);
   void describeFailure(const fsr::SearchOutcome &found,
                        fsr::KernelOutcome &outcome);
+  llvm::Expected<fsr::ChatOptions> chatOptions();
+  fsr::SearchOptions searchOptions();
+  /// There while the search of a task is unfinished.
+  std::string unfinishedMark(llvm::StringRef taskKey) {
+    llvm::SmallString<256> path(fsr::storeFolder(storePath));
+    llvm::sys::path::append(path, "searches", taskKey + ".json");
+    return std::string(path);
+  }
+  void printProgress(llvm::StringRef kernel, const fsr::SearchEvent &event);
   llvm::Error onMissing(fsr::KernelSite &site, llvm::StringRef target,
                         fsr::KernelOutcome &outcome);
 
@@ -71,20 +83,27 @@ llvm::Error OptimizeGpuPass::checkOptions() {
   if (missAction == fsr::OnMiss::Search && llm.empty())
     return fsr::makeError(
         ErrorKind::BadInput,
-        "on-miss=search needs an LLM: give llm=exchange:FOLDER "
-        "or llm=replay:FOLDER");
-  if (width < 1 || width > 64)
-    return fsr::makeError(ErrorKind::BadInput, "option width: got " +
-                                                   llvm::Twine(width) +
-                                                   ", wanted 1 to 64");
-  if (rounds != 1)
-    return fsr::makeError(ErrorKind::Unsupported, "option rounds: got " +
-                                                      llvm::Twine(rounds) +
-                                                      ", this version does 1");
-  if (parameterSets < 1 || parameterSets > 256)
-    return fsr::makeError(ErrorKind::BadInput, "option parameter-sets: got " +
-                                                   llvm::Twine(parameterSets) +
-                                                   ", wanted 1 to 256");
+        "on-miss=search needs an LLM: give llm=openai:MODEL, "
+        "anthropic:MODEL, exec:COMMAND, exchange:FOLDER or replay:FOLDER");
+  const struct {
+    llvm::StringLiteral name;
+    unsigned value, most;
+  } counts[] = {{"width", width, 64},
+                {"rounds", rounds, 64},
+                {"in-flight", inFlight, 64},
+                {"parameter-sets", parameterSets, 256},
+                {"llm-timeout", llmTimeout, 86400}};
+  for (const auto &count : counts)
+    if (count.value < 1 || count.value > count.most)
+      return fsr::makeError(ErrorKind::BadInput,
+                            "option " + count.name + ": got " +
+                                llvm::Twine(count.value) + ", wanted 1 to " +
+                                llvm::Twine(count.most));
+  if (!(solStop >= 0 && solStop <= 1))
+    return fsr::makeError(ErrorKind::BadInput,
+                          llvm::formatv("option sol-stop: got {0}, wanted 0 to "
+                                        "1",
+                                        double(solStop)));
   if (!target.empty()) {
     llvm::Expected<fsr::Target> parsed = fsr::Target::parse(target);
     if (!parsed)
@@ -109,13 +128,58 @@ llvm::Error OptimizeGpuPass::checkOptions() {
   if (missAction != fsr::OnMiss::Search)
     return llvm::Error::success();
   // A provider that is misspelt is an error even where every kernel hits.
+  llvm::Expected<fsr::ChatOptions> chat = chatOptions();
+  if (!chat)
+    return chat.takeError();
   llvm::Expected<std::unique_ptr<fsr::ChatClient>> client =
-      fsr::makeChatClient(llm, fsr::ChatOptions{replayStrict});
+      fsr::makeChatClient(llm, *chat);
   if (!client)
     return fsr::addContext(client.takeError(), "option llm");
   services.emplace();
   services->client = std::move(*client);
   return llvm::Error::success();
+}
+
+llvm::Expected<fsr::ChatOptions> OptimizeGpuPass::chatOptions() {
+  if (!(budgetUsd >= 0 && budgetUsd <= 1e9))
+    return fsr::makeError(ErrorKind::BadInput,
+                          llvm::formatv("option budget-usd: got {0}, wanted 0 "
+                                        "(no limit) or more dollars",
+                                        double(budgetUsd)));
+  if (budgetTokens < 0)
+    return fsr::makeError(ErrorKind::BadInput,
+                          "option budget-tokens: got " +
+                              llvm::Twine(int64_t(budgetTokens)) +
+                              ", wanted 0 (no limit) or more");
+  if (maxAnswerTokens < 1)
+    return fsr::makeError(ErrorKind::BadInput,
+                          "option max-answer-tokens: got " +
+                              llvm::Twine(int64_t(maxAnswerTokens)) +
+                              ", wanted 1 or more");
+  fsr::ChatOptions options;
+  options.replayStrict = replayStrict;
+  options.url = llmUrl;
+  options.timeout = std::chrono::seconds(llmTimeout);
+  options.inFlight = inFlight;
+  options.maxAnswerTokens = maxAnswerTokens;
+  options.prices = prices;
+  options.budget.usd = budgetUsd;
+  options.budget.tokens = budgetTokens;
+  return options;
+}
+
+fsr::SearchOptions OptimizeGpuPass::searchOptions() {
+  fsr::SearchOptions options;
+  options.kind = searchKind;
+  options.width = width;
+  options.rounds = rounds;
+  options.patience = patience;
+  options.solStop = solStop;
+  options.parameterSets = parameterSets;
+  options.seed = seed;
+  options.prompts = prompts;
+  options.replayStrict = replayStrict;
+  return options;
 }
 
 llvm::Error OptimizeGpuPass::openServices() {
@@ -176,6 +240,53 @@ void OptimizeGpuPass::describeFailure(const fsr::SearchOutcome &found,
                    (counts.empty() ? "" : ": " + counts);
 }
 
+static std::string gainOf(const fsr::Measurement &measurement) {
+  return llvm::formatv("{0:f2}x [{1:f2}, {2:f2}]", measurement.speedup,
+                       measurement.speedupLow, measurement.speedupHigh);
+}
+
+void OptimizeGpuPass::printProgress(llvm::StringRef kernel,
+                                    const fsr::SearchEvent &event) {
+  if (!progress)
+    return;
+  std::string line;
+  llvm::raw_string_ostream os(line);
+  os << "fsr: " << kernel << " r" << event.round;
+  if (event.kind != fsr::SearchEvent::Kind::RoundEnded)
+    os << "-s" << event.slot;
+  os << ": ";
+  switch (event.kind) {
+  case fsr::SearchEvent::Kind::Asked:
+    os << "asking";
+    break;
+  case fsr::SearchEvent::Kind::Answered:
+    os << "answered";
+    break;
+  case fsr::SearchEvent::Kind::Pending:
+    os << "answer pending";
+    break;
+  case fsr::SearchEvent::Kind::Finished:
+    os << nameOf(event.trial->verdict);
+    for (const auto &[name, value] : event.trial->parameters)
+      os << " " << name << "=" << value;
+    if (event.trial->measurement)
+      os << llvm::formatv(" {0:f1} us, {1:f2}x",
+                          event.trial->measurement->candidateMedianUs,
+                          event.trial->measurement->speedup);
+    break;
+  case fsr::SearchEvent::Kind::RoundEnded:
+    os << (event.summary->pending ? "waits" : "done");
+    for (const auto &[verdict, count] : event.summary->verdicts)
+      os << ", " << count << " " << nameOf(verdict);
+    break;
+  }
+  if (event.best && event.best->measurement)
+    os << "; best " << gainOf(*event.best->measurement);
+  // One write a line: other writers share the stream.
+  os << "\n";
+  llvm::errs() << line;
+}
+
 llvm::Error OptimizeGpuPass::search(fsr::KernelSite &site,
                                     llvm::StringRef chosenTarget,
                                     fsr::KernelOutcome &outcome) {
@@ -207,40 +318,6 @@ llvm::Error OptimizeGpuPass::search(fsr::KernelSite &site,
   if (llvm::Error error = fsr::lowerReferenceInChild(*task))
     return keep(std::move(error));
 
-  fsr::SearchOptions options;
-  options.width = width;
-  options.rounds = rounds;
-  options.parameterSets = parameterSets;
-  options.seed = seed;
-  options.prompts = prompts;
-  auto observer = [&](const fsr::SearchEvent &event) {
-    if (!progress)
-      return;
-    llvm::raw_ostream &os = llvm::errs();
-    os << "fsr: " << site.name << " r" << event.round << "-s" << event.slot
-       << ": ";
-    switch (event.kind) {
-    case fsr::SearchEvent::Kind::Asked:
-      os << "asking";
-      break;
-    case fsr::SearchEvent::Kind::Answered:
-      os << "answered";
-      break;
-    case fsr::SearchEvent::Kind::Pending:
-      os << "answer pending";
-      break;
-    case fsr::SearchEvent::Kind::Finished:
-      os << nameOf(event.trial->verdict);
-      for (const auto &[name, value] : event.trial->parameters)
-        os << " " << name << "=" << value;
-      if (event.trial->measurement)
-        os << llvm::formatv(" {0:f1} us, {1:f2}x",
-                            event.trial->measurement->candidateMedianUs,
-                            event.trial->measurement->speedup);
-      break;
-    }
-    os << "\n";
-  };
   fsr::SearchServices with{
       *services->client,
       *services->compiler,
@@ -252,18 +329,35 @@ llvm::Error OptimizeGpuPass::search(fsr::KernelSite &site,
       [&](const fsr::KernelTask &of) {
         return fsr::assemblePtx(services->toolkit, of.reference.ptx, of.target);
       },
-      observer};
-  fsr::SearchOutcome found = fsr::runSearch(*task, options, with);
+      [&](const fsr::SearchEvent &event) { printProgress(site.name, event); }};
+  // Rounds outlast runs: answers may come later, or the process may be killed.
+  std::string mark = unfinishedMark(task->key);
+  if (llvm::Error error = fsr::writeFileAtomically(
+          mark, fsr::printJson(llvm::json::Object{{"format_version", 1},
+                                                  {"kernel", site.name}})))
+    return keep(std::move(error));
+  fsr::SearchOutcome found = fsr::runSearch(*task, searchOptions(), with);
+  if (found.stop != fsr::SearchStop::Pending &&
+      found.stop != fsr::SearchStop::Trouble)
+    (void)llvm::sys::fs::remove(mark);
   for (const std::string &text : found.remarks)
     remark::analysis(
         loc,
         remark::RemarkOpts::name("Search").category("fsr").function(site.name))
         << remark::reason("{0}", text);
   outcome.trials = std::move(found.trials);
+  outcome.rounds = std::move(found.rounds);
+  outcome.stop = nameOf(found.stop);
   outcome.pending = found.pending;
   if (!found.trouble.empty())
     replacer->trouble(loc, "kernel '" + site.name +
                                "': search cut short: " + found.trouble);
+  if (found.winner && !found.pending.empty())
+    remark::analysis(loc, remark::RemarkOpts::name("AnswersPending")
+                              .category("fsr")
+                              .function(site.name))
+        << remark::reason("answers pending: {0}",
+                          llvm::join(found.pending, ", "));
   outcome.record = std::move(found.winner);
   if (outcome.record)
     return llvm::Error::success();
@@ -330,8 +424,13 @@ void OptimizeGpuPass::runOnOperation() {
   options.accept = accept;
   options.strict = strict;
   options.quiet = quiet;
-  if (missAction == fsr::OnMiss::Search)
+  if (missAction == fsr::OnMiss::Search) {
+    options.searchesOn = [&](llvm::StringRef taskKey) {
+      return onHit == fsr::OnHit::Search ||
+             llvm::sys::fs::exists(unfinishedMark(taskKey));
+    };
     options.deviceTarget = [&] { return targetOfDevice(); };
+  }
   fsr::Replacer run(module, options);
   replacer = &run;
   LogicalResult result = run.run(store.get(), [&](fsr::KernelSite &site,
@@ -340,10 +439,13 @@ void OptimizeGpuPass::runOnOperation() {
     return onMissing(site, chosenTarget, outcome);
   });
   replacer = nullptr;
+  fsr::ChatSpending spending;
+  if (services)
+    spending = services->client->spent();
   services.reset();
   if (!report.empty()) {
-    if (llvm::Error error =
-            fsr::writeOutput(report, fsr::reportText(run.outcomes()))) {
+    if (llvm::Error error = fsr::writeOutput(
+            report, fsr::reportText(run.outcomes(), spending))) {
       emitError(module.getLoc())
           << "fsr: report: " << llvm::toString(std::move(error));
       result = failure();

@@ -94,6 +94,14 @@ std::string summaryLine(llvm::ArrayRef<KernelOutcome> outcomes,
         },
         ", ");
   }
+  // A kernel that was replaced may yet get better.
+  size_t pending = 0;
+  for (const KernelOutcome &outcome : outcomes)
+    if (outcome.kind == KernelOutcome::Kind::Replaced)
+      pending += outcome.pending.size();
+  if (pending)
+    os << "; " << pending << (pending == 1 ? " answer" : " answers")
+       << " pending";
   if (skipped)
     os << "; " << skipped << (skipped == 1 ? " record" : " records")
        << " skipped";

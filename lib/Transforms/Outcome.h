@@ -9,7 +9,7 @@
 #ifndef FSR_LIB_TRANSFORMS_OUTCOME_H
 #define FSR_LIB_TRANSFORMS_OUTCOME_H
 
-#include "fsr/Core/Trial.h"
+#include "fsr/Search/Search.h"
 
 #include "mlir/IR/Location.h"
 
@@ -26,6 +26,8 @@ struct KernelOutcome {
   std::optional<Record> record;
   std::vector<Trial> trials; ///< Of a search in this run.
   std::vector<std::string> pending;
+  std::vector<RoundSummary> rounds; ///< Of that search.
+  std::string stop;                 ///< Why it ended; empty without one.
 };
 
 /// Emits the remark of one outcome (category fsr).
@@ -38,7 +40,8 @@ std::string summaryLine(llvm::ArrayRef<KernelOutcome> outcomes,
                         unsigned skipped);
 
 /// The report of docs/formats/report.md, as JSON text.
-std::string reportText(llvm::ArrayRef<KernelOutcome> outcomes);
+std::string reportText(llvm::ArrayRef<KernelOutcome> outcomes,
+                       const ChatSpending &spending);
 
 } // namespace fsr
 

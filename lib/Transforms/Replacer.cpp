@@ -126,8 +126,10 @@ LogicalResult Replacer::one(KernelSite &site, RecordStore *store,
       emitWarning(loc) << "fsr: " << sentence;
     outcome.record = std::move(found->record);
   }
-  if (!outcome.record) {
+  bool hit = outcome.record.has_value();
+  if (!hit)
     keep("StoreMiss", "no record", "no record in the store for " + *target);
+  if (!hit || (options.searchesOn && options.searchesOn(*key))) {
     // The same kernel again is the same question: asked once a run.
     auto [known, isNew] = missed.try_emplace(*key + *target);
     if (isNew) {

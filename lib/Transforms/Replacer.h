@@ -27,6 +27,9 @@ struct ReplacerOptions {
   llvm::ArrayRef<std::string> only;
   AcceptLevel accept = AcceptLevel::Measured;
   bool strict = false, quiet = false;
+  /// Says whether a kernel that has a record goes the way of one that has none,
+  /// its record in hand. Empty: none does.
+  std::function<bool(llvm::StringRef taskKey)> searchesOn;
   /// Asked once for the target where neither the option nor the module names
   /// one; may be empty.
   std::function<llvm::Expected<std::string>()> deviceTarget;
@@ -37,8 +40,9 @@ std::string storeFolder(llvm::StringRef option);
 
 class Replacer {
 public:
-  /// Asked for a kernel that has no record. Fills `outcome`; sets its record
-  /// where there is a winner now. An error stops the run.
+  /// Asked for a kernel that has no record, or that is searched on. Fills
+  /// `outcome`; sets its record where there is a winner now. An error stops the
+  /// run.
   using Miss = std::function<llvm::Error(
       KernelSite &site, llvm::StringRef target, KernelOutcome &outcome)>;
 

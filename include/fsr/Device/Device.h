@@ -95,10 +95,6 @@ struct DeviceTimeouts {
 llvm::Expected<std::unique_ptr<Device>>
 openDevice(llvm::StringRef spec, const DeviceTimeouts &timeouts = {});
 
-/// Splits a command line as a shell would: white space, '…', "…" and
-/// backslash; nothing is expanded. Errors (BadInput): an open quote, no word.
-llvm::Expected<std::vector<std::string>> splitCommandLine(llvm::StringRef text);
-
 llvm::json::Value toJSON(const DeviceDescription &value);
 bool fromJSON(const llvm::json::Value &json, DeviceDescription &value,
               llvm::json::Path path);

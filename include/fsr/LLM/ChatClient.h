@@ -6,16 +6,26 @@
 //   exchange:FOLDER   each request becomes a readable file; the answer is taken
 //                     from a file that somebody renames into place beside it
 //   replay:FOLDER     recorded talks of a store folder only; never the network
+//   openai:MODEL      any OpenAI-compatible server, by base URL
+//   anthropic:MODEL   Anthropic's messages
+//   exec:COMMAND      the request on a command's standard input, the answer on
+//                     its standard output
+//
+// Keys come from the environment only and go nowhere but into the request.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef FSR_LLM_CHATCLIENT_H
 #define FSR_LLM_CHATCLIENT_H
 
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,31 +41,77 @@ struct ChatRequest {
 
 struct ChatAnswer {
   std::string text;
-  int64_t promptTokens = 0, answerTokens = 0; ///< 0 where not reported.
-  /// Something worth a remark: the prompt has changed since the recording.
+  /// Estimated where a server reports none; 0 where there is no server.
+  int64_t promptTokens = 0, answerTokens = 0;
+  /// Something worth a remark: the prompt has changed since the recording, the
+  /// answer was cut at its limit.
   std::string remark;
 };
+
+/// What one client has spent so far. A call whose end is not known, or that
+/// reported nothing, stands in it at its dearest.
+struct ChatSpending {
+  int64_t calls = 0, promptTokens = 0, answerTokens = 0;
+  double usd = 0;
+};
+
+/// How one request of a batch ended: an answer, or nothing where it is still to
+/// come (exchange). An error is about the provider, never about what the answer
+/// says.
+using ChatResult = llvm::Expected<std::optional<ChatAnswer>>;
 
 class ChatClient {
 public:
   virtual ~ChatClient();
 
-  /// The answer, or nothing where it is still to come (exchange). An error is
-  /// about the provider, never about what the answer says.
-  virtual llvm::Expected<std::optional<ChatAnswer>>
-  ask(const ChatRequest &request) = 0;
+  /// Asks all requests, as many at a time as the provider allows, and calls
+  /// `done` with each one's index and result the moment it has it, on the
+  /// calling thread: what was paid for can be put on disk before the next one
+  /// is waited for. Each index is reported exactly once.
+  virtual void ask(llvm::ArrayRef<ChatRequest> requests,
+                   llvm::function_ref<void(size_t, ChatResult)> done) = 0;
 
-  /// "exchange", "replay": what records and talks say; no folder, no key.
+  /// What these requests can cost at most, each asked once, in US dollars; 0
+  /// where there is no price. For a word before the first request.
+  virtual double dearestUsd(llvm::ArrayRef<ChatRequest> requests) const;
+
+  /// Of this client's life; zeros where the provider charges nothing.
+  virtual ChatSpending spent() const;
+
+  /// "exchange", "replay", "openai:MODEL": what records and talks say; no
+  /// folder, no key.
   virtual llvm::StringRef provider() const = 0;
+};
+
+/// What may be spent. Zero: no limit. Counts what is in flight at its dearest
+/// possible end, so that a cap is never passed.
+struct ChatBudget {
+  double usd = 0;
+  int64_t tokens = 0;
 };
 
 struct ChatOptions {
   bool replayStrict = false; ///< A changed prompt is an error.
+  std::string url;           ///< Base URL; empty: the provider's own.
+  std::chrono::milliseconds timeout{600000}; ///< Of one answer.
+  unsigned inFlight = 8;
+  int64_t maxAnswerTokens = 32768; ///< Asked of the server; a call's ceiling.
+  unsigned retries = 4;            ///< After 429, 5xx, a broken connection.
+  std::string prices; ///< JSON file of prices; see docs/formats/prices.md.
+  ChatBudget budget;
+  /// Before the first retry; doubles with each.
+  std::chrono::milliseconds backOff{1000};
+  /// Of any pause, whatever a server asks for.
+  std::chrono::milliseconds longestPause{120000};
+  /// Looked at several times a second. Once it says true nothing new is asked,
+  /// and what is in flight ends as an error. Empty: never.
+  std::function<bool()> stopped;
 };
 
-/// Makes the client that `spec` names. Errors (BadInput): an unknown provider
-/// (the message lists the known ones), a missing argument, a folder that cannot
-/// be used.
+/// Makes the client that `spec` names; makes no request. Errors (BadInput): an
+/// unknown provider (the message lists the known ones), a missing argument, a
+/// folder, command, address, key or price file that cannot be used, a cap that
+/// cannot be kept.
 llvm::Expected<std::unique_ptr<ChatClient>>
 makeChatClient(llvm::StringRef spec, const ChatOptions &options = {});
 

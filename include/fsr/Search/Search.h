@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// FSR, the search itself: ask, compile, validate, profile, keep the best. It is
-// handed everything that touches the world, has no globals, and never ends a
-// compile: whatever goes wrong after the start is in the outcome.
+// FSR, the search itself: ask, compile, validate, profile, keep the best, ask
+// again with what was learned. It is handed everything that touches the world,
+// has no globals, and never ends a compile: whatever goes wrong after the start
+// is in the outcome. docs/design/search.md says how it decides.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,22 +19,66 @@
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <functional>
+#include <utility>
 
 namespace fsr {
 
+enum class SearchKind {
+  Fsr,     ///< Each round is told what the rounds before it found.
+  BestOfN, ///< The control: as many answers, all to the first round's prompts.
+};
+
 struct SearchOptions {
+  SearchKind kind = SearchKind::Fsr;
   unsigned width = 4;
-  unsigned rounds = 1;
+  unsigned rounds = 3;
+  /// So many rounds in a row without a gain beyond noise end the search; 0:
+  /// none do.
+  unsigned patience = 2;
+  /// A best that reaches this share of the hardware bound ends the search; 0:
+  /// none does.
+  double solStop = 0.95;
   size_t parameterSets = 16; ///< At most so many a candidate.
   uint64_t seed = 0;
   std::string prompts; ///< Folder of templates; empty: the embedded ones.
+  /// A talk in the store whose prompt differs from today's is an error, not a
+  /// remark.
+  bool replayStrict = false;
+};
+
+/// What one round asked for and brought.
+struct RoundSummary {
+  /// The best of the search's own candidates at one moment.
+  struct Best {
+    int64_t round = 0, slot = 0;
+    Verdict verdict = Verdict::Undecided;
+    double medianUs = 0, originalUs = 0;
+    double speedup = 0, speedupLow = 0, speedupHigh = 0;
+  };
+  int64_t round = 0;
+  unsigned asked = 0;   ///< Requests handed to the provider.
+  unsigned reused = 0;  ///< Answers that the store had.
+  unsigned pending = 0; ///< Requests without an answer yet.
+  /// Of the round's trials, one a parameter set; in the order of `Verdict`.
+  std::vector<std::pair<Verdict, unsigned>> verdicts;
+  std::optional<Best> before, after;
+  bool gained = false; ///< `after` beats `before` by more than noise.
 };
 
 /// What happened, as it happens; for progress lines and reports.
 struct SearchEvent {
-  enum class Kind { Asked, Answered, Pending, Finished } kind;
+  enum class Kind {
+    Asked,
+    Answered,
+    Pending,
+    Finished,  ///< A trial.
+    RoundEnded ///< All of a round's answers are tried.
+  } kind;
   int64_t round = 0, slot = 0;
   const Trial *trial = nullptr; ///< Finished only.
+  /// The best so far, with its interval; null where there is none yet.
+  const Trial *best = nullptr;
+  const RoundSummary *summary = nullptr; ///< RoundEnded only.
 };
 
 struct SearchServices {
@@ -48,11 +93,23 @@ struct SearchServices {
   std::function<void(const SearchEvent &)> observer;
 };
 
+/// Why a search ended.
+enum class SearchStop {
+  Rounds,   ///< All rounds were done.
+  Patience, ///< No gain beyond noise for long enough.
+  Bound,    ///< The best is near enough to the hardware bound.
+  Pending,  ///< Answers are still to come.
+  Trouble,  ///< `SearchOutcome::trouble` says what.
+};
+llvm::StringRef nameOf(SearchStop stop);
+
 struct SearchOutcome {
-  std::optional<Record> winner; ///< Already in the store.
-  std::vector<Trial> trials;    ///< All, those reused from the store included.
+  std::optional<Record> winner;     ///< Already in the store.
+  std::vector<Trial> trials;        ///< Of this search, reused ones included.
   std::vector<std::string> pending; ///< Requests without an answer yet.
   std::vector<std::string> remarks;
+  std::vector<RoundSummary> rounds;
+  SearchStop stop = SearchStop::Rounds;
   /// What cut the search short, or empty. The original stays.
   std::string trouble;
   unsigned asked = 0, reused = 0;
@@ -61,8 +118,8 @@ struct SearchOutcome {
 SearchOutcome runSearch(const KernelTask &task, const SearchOptions &options,
                         const SearchServices &services);
 
-/// The request for one slot. Deterministic: the same task, device and round
-/// give the same text.
+/// The request for one slot of the first round. Deterministic: the same task
+/// and device give the same text. Later rounds: fsr/Search/Feedback.h.
 llvm::Expected<std::string> renderPrompt(const KernelTask &task,
                                          const DeviceDescription &device,
                                          unsigned slot,

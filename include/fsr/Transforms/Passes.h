@@ -10,6 +10,8 @@
 #ifndef FSR_TRANSFORMS_PASSES_H
 #define FSR_TRANSFORMS_PASSES_H
 
+#include "fsr/Search/Search.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -21,6 +23,9 @@ namespace fsr {
 
 /// What fsr-optimize-gpu does with a kernel that has no record.
 enum class OnMiss { Default, Search, Extract, Keep, Error };
+
+/// What fsr-optimize-gpu does with a kernel that has one.
+enum class OnHit { Use, Search };
 
 /// The least evidence under which a record is spliced.
 enum class AcceptLevel { Measured, Modelled };

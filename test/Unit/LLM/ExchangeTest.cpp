@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Asking.h"
 #include "TempFolder.h"
 
 #include "fsr/LLM/ChatClient.h"
@@ -42,7 +43,7 @@ protected:
 
   /// The answer's text; "pending"; or "error: …".
   std::string ask(const ChatRequest &request) {
-    auto answer = client->ask(request);
+    auto answer = askOne(*client, request);
     if (!answer)
       return "error: " + takeMessage(answer.takeError());
     return *answer ? (*answer)->text : "pending";
@@ -161,6 +162,35 @@ TEST_F(ExchangeTest, RoundsSlotsAndTasksDoNotMix) {
   EXPECT_EQ(ask(request("p")), "mine");
 }
 
+TEST_F(ExchangeTest, ABatchIsWrittenBeforeAnyAnswerIsTaken) {
+  std::vector<ChatRequest> batch(3, request("p"));
+  for (size_t i = 0; i < batch.size(); ++i)
+    batch[i].slot = int64_t(i) + 1;
+  std::vector<size_t> order, files;
+  client->ask(batch, [&](size_t i, ChatResult result) {
+    order.push_back(i);
+    files.push_back(countFiles());
+    ASSERT_TRUE(bool(result)) << takeMessage(result.takeError());
+    EXPECT_FALSE(result->has_value());
+  });
+  EXPECT_EQ(order, (std::vector<size_t>{0, 1, 2}));
+  EXPECT_EQ(files, (std::vector<size_t>{3, 3, 3}));
+}
+
+TEST_F(ExchangeTest, ARequestThatCannotBeWrittenHoldsUpNoOther) {
+  std::vector<ChatRequest> batch(2, request("p"));
+  batch[0].slot = 1;
+  batch[0].prompt = std::string((16 << 20) + 1, 'x');
+  std::vector<std::string> ends;
+  client->ask(batch, [&](size_t, ChatResult result) {
+    ends.push_back(result ? "pending" : takeMessage(result.takeError()));
+  });
+  EXPECT_EQ(ends, (std::vector<std::string>{
+                      "a request of 16777217 bytes; at most 16777216 are "
+                      "written",
+                      "pending"}));
+}
+
 TEST_F(ExchangeTest, AHostileNameStaysInTheFolder) {
   ChatRequest hostile = request("p");
   hostile.taskName = "../../" + std::string(500, 'x') + "/\n";
@@ -183,7 +213,8 @@ TEST(ChatClientTest, UnknownProviderListsTheKnown) {
   EXPECT_EQ(kindOf(error), ErrorKind::BadInput);
   EXPECT_EQ(takeMessage(std::move(error)),
             "llm 'oracle:delphi': unknown provider 'oracle'; known are "
-            "exchange:FOLDER, replay:FOLDER");
+            "exchange:FOLDER, replay:FOLDER, openai:MODEL, anthropic:MODEL, "
+            "exec:COMMAND");
 }
 
 TEST(ChatClientTest, MissingArgument) {

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Asking.h"
 #include "TempFolder.h"
 
 #include "fsr/Core/Trial.h"
@@ -51,7 +52,7 @@ protected:
     if (!client)
       return client.takeError();
     EXPECT_EQ((*client)->provider(), "replay");
-    return (*client)->ask(request);
+    return askOne(**client, request);
   }
 
   static ChatRequest request(std::string prompt) {

@@ -268,8 +268,9 @@ TEST_F(PromptTest, OneFileOfTheFolderSuffices) {
 
 TEST_F(PromptTest, BadFolders) {
   EXPECT_EQ(render(softmaxTask(), h200(), 1, "/no/such/folder"),
-            "error: prompts folder /no/such/folder: holds neither "
-            "request.md.mustache nor strategies.txt");
+            "error: prompts folder /no/such/folder: holds none of "
+            "request.md.mustache, strategies.txt, feedback.md.mustache, "
+            "strategies-later.txt");
   write("strategies.txt", "# nothing\n");
   EXPECT_EQ(render(softmaxTask(), h200(), 1, folder),
             "error: strategies.txt: expected at least one strategy");

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsr/Device/Device.h"
+#include "fsr/Support/CommandLine.h"
 #include "fsr/Support/Error.h"
 
 #include "gtest/gtest.h"

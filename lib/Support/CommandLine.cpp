@@ -2,11 +2,12 @@
 //===----------------------------------------------------------------------===//
 //
 // Words of a command line. No shell reads it: `$`, `*`, `;` and `|` are plain
-// characters, so a device option cannot run more than it names.
+// characters, so an option cannot run more than it names.
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsr/Device/Device.h"
+#include "fsr/Support/CommandLine.h"
+
 #include "fsr/Support/Error.h"
 
 #include "llvm/ADT/StringExtras.h"

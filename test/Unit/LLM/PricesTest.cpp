@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The price file: read, forecast from, and refused before any request where it
+// cannot keep the cap.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Asking.h"
+#include "TempFolder.h"
+
+#include "fsr/Support/Files.h"
+
+using namespace fsr;
+
+namespace {
+
+class PricesTest : public testing::Test {
+protected:
+  void SetUp() override {
+    options.url = "http://127.0.0.1:9";
+    options.prices = folder.path("prices.json");
+    options.maxAnswerTokens = 1000;
+    write("{\"format_version\": 1, \"models\": {\"m\": "
+          "{\"usd_per_million_prompt_tokens\": 1, "
+          "\"usd_per_million_answer_tokens\": 10}}}");
+  }
+
+  void write(llvm::StringRef text) {
+    ASSERT_FALSE(bool(writeFileAtomically(options.prices, text)));
+  }
+
+  std::string refusal(const std::string &spec = "openai:m") {
+    auto client = makeChatClient(spec, options);
+    if (client)
+      return "none";
+    llvm::Error error = client.takeError();
+    EXPECT_EQ(kindOf(error), ErrorKind::BadInput);
+    return llvm::toString(std::move(error));
+  }
+
+  void expectRefusal(const std::string &part) {
+    std::string message = refusal();
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+  }
+
+  TempFolder folder;
+  ChatOptions options;
+};
+
+TEST_F(PricesTest, ForecastsTheDearestEnd) {
+  auto client = makeChatClient("openai:m", options);
+  ASSERT_TRUE(bool(client)) << llvm::toString(client.takeError());
+  double one = (*client)->dearestUsd(makeBatch({std::string(1000, 'p')}));
+  // 1000 tokens of answer are 0.01 USD, and 1000 bytes of prompt and what is
+  // around them at least 0.001.
+  EXPECT_GE(one, 0.011);
+  EXPECT_LE(one, 0.0112);
+  EXPECT_NEAR((*client)->dearestUsd(makeBatch({std::string(1000, 'p'), ""})),
+              one + (*client)->dearestUsd(makeBatch({""})), 1e-12);
+  EXPECT_EQ((*client)->dearestUsd({}), 0);
+  EXPECT_EQ((*client)->spent().usd, 0);
+}
+
+TEST_F(PricesTest, WithoutPricesThereIsNoForecast) {
+  options.prices.clear();
+  auto client = makeChatClient("openai:m", options);
+  ASSERT_TRUE(bool(client)) << llvm::toString(client.takeError());
+  EXPECT_EQ((*client)->dearestUsd(makeBatch({"p"})), 0);
+}
+
+TEST_F(PricesTest, ACapInDollarsNeedsAPrice) {
+  EXPECT_EQ(refusal("openai:other"), "none");
+  options.budget.usd = 5;
+  EXPECT_EQ(refusal(), "none");
+  EXPECT_EQ(refusal("openai:other"),
+            "llm 'openai:other': a budget of 5.00 USD cannot be kept: " +
+                options.prices + " has no price for 'other'");
+  options.prices.clear();
+  EXPECT_EQ(refusal(), "llm 'openai:m': a budget of 5.00 USD cannot be kept: "
+                       "no price file is given");
+  options.budget = {0, 1000};
+  EXPECT_EQ(refusal(), "none");
+}
+
+TEST_F(PricesTest, ABadFileIsNamed) {
+  auto one = [](const std::string &fields) {
+    return "{\"format_version\": 1, \"models\": {\"m\": " + fields + "}}";
+  };
+  write("{");
+  expectRefusal("prices.json: ");
+  write("[]");
+  expectRefusal("prices.json: expected an object");
+  write("{\"models\": {}}");
+  expectRefusal("format_version: expected 1");
+  write("{\"format_version\": 2, \"models\": {}}");
+  expectRefusal("format_version: expected 1");
+  write("{\"format_version\": 1}");
+  expectRefusal("models: expected an object");
+  write(one("3"));
+  expectRefusal("models: m: expected an object");
+  write(one("{\"usd_per_million_prompt_tokens\": 1}"));
+  expectRefusal("models: m: usd_per_million_answer_tokens: expected a number");
+  write(one("{\"usd_per_million_prompt_tokens\": -1}"));
+  expectRefusal("usd_per_million_prompt_tokens: expected a number from 0");
+  write(one("{\"usd_per_million_prompt_tokens\": 1e7}"));
+  expectRefusal("usd_per_million_prompt_tokens: expected a number from 0");
+  options.prices = folder.path("gone.json");
+  expectRefusal("gone.json");
+}
+
+TEST_F(PricesTest, NumbersThatMakeNoSense) {
+  options.budget.usd = -1;
+  expectRefusal("budget: expected numbers from 0");
+  options.budget = {0, -1};
+  expectRefusal("budget: expected numbers from 0");
+  options.budget = {};
+  options.maxAnswerTokens = 0;
+  expectRefusal("tokens of an answer: expected 1 to");
+}
+
+} // namespace

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// How things of a store look on a terminal. Strategies, messages and names were
+// written by an LLM or by whoever wrote the store: no byte of them may steer
+// the terminal. Colour only where the output is one.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSR_TOOLS_FSRSTORE_TEXT_H
+#define FSR_TOOLS_FSRSTORE_TEXT_H
+
+#include "fsr/Core/Trial.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+#include <string>
+#include <vector>
+
+namespace fsr {
+
+enum class Colour { None, Good, Bad, Dim, Bold };
+
+/// `text` in `colour` where `os` is a terminal that has colours, and NO_COLOR
+/// is not set.
+std::string coloured(const llvm::raw_ostream &os, Colour colour,
+                     llvm::StringRef text);
+
+/// Without control characters; line feeds and tabs stay where they are asked
+/// for. What is no UTF-8 is replaced.
+std::string printable(llvm::StringRef text, bool keepLines = false);
+
+/// The first line, with "…" where there is more or it is longer than `columns`.
+std::string oneLine(llvm::StringRef text, size_t columns);
+
+/// "13.62x [13.50, 13.70]"; empty where nothing was timed.
+std::string gainText(const Measurement &measurement);
+
+/// "HINT=0 ROWS=1"; "-" where there are none.
+std::string parametersText(const Parameters &parameters);
+
+/// "16: 2 accepted, 14 undecided", in the order of the verdicts; "none".
+std::string countsText(const std::vector<Trial> &trials);
+
+Colour colourOf(Verdict verdict);
+
+/// `text` filled with blanks to `columns`, counted in characters.
+std::string padded(llvm::StringRef text, size_t columns);
+size_t columnsOf(llvm::StringRef text);
+
+} // namespace fsr
+
+#endif // FSR_TOOLS_FSRSTORE_TEXT_H
