@@ -33,15 +33,6 @@ namespace {
 /// the faster ones fall off it.
 constexpr unsigned fullTriesPerAnswer = 3;
 
-/// Some instructions exist only on the architecture-specific form of a chip.
-/// Its code runs on no later chip, so it is asked for only where it is needed.
-std::string chipFor(llvm::StringRef source, llvm::StringRef chip) {
-  for (llvm::StringRef word : {"wgmma", "setmaxnreg", "tcgen05"})
-    if (source.contains(word))
-      return (chip + "a").str();
-  return chip.str();
-}
-
 /// A candidate with resolved parameters that passed the quick look.
 struct Contender {
   Trial trial;
@@ -458,43 +449,14 @@ Searcher::quickLook(Trial trial, const Candidate &candidate) {
   };
 
   Contender contender;
-  llvm::Expected<ResolvedPlan> plan =
-      resolvePlan(candidate.plan, task, trial.parameters, device.limits);
-  if (!plan)
-    return end(Verdict::Rejected, llvm::toString(plan.takeError()));
-  contender.plan = std::move(*plan);
-  llvm::Expected<bool> holds =
-      guardsHold(candidate.guards, task, trial.parameters);
-  if (!holds)
-    return end(Verdict::Rejected, llvm::toString(holds.takeError()));
-  if (!*holds)
-    return end(Verdict::Rejected,
-               "a condition under `requires` does not hold for this kernel: " +
-                   llvm::join(candidate.guards, "; "));
-
-  CompileRequest request;
-  request.source = candidate.source;
-  request.parameters = trial.parameters;
-  request.chip = chipFor(candidate.source, device.chip);
-  for (const ResolvedLaunch &launch : contender.plan.launches)
-    if (!llvm::is_contained(request.entries, launch.kernel))
-      request.entries.push_back(launch.kernel);
-  for (const ResolvedLaunch &launch : contender.plan.launches) {
-    std::vector<unsigned> passed;
-    for (const std::string &name : launch.args) {
-      // Pointers, sizes and scratch take 8 bytes; a scalar what its type does.
-      const Argument *argument = task.find(name);
-      passed.push_back(
-          argument && !argument->isBuffer ? byteSize(argument->element) : 8);
-    }
-    request.passed.emplace_back(launch.kernel, std::move(passed));
-  }
-  llvm::Expected<CompileOutcome> compiled = services.compiler.compile(request);
-  if (!compiled)
-    return compiled.takeError();
-  if (!compiled->build)
-    return end(compiled->verdict, compiled->message);
-  contender.build = std::move(*compiled->build);
+  llvm::Expected<CandidateBuild> built = buildCandidate(
+      task, candidate, trial.parameters, device, services.compiler);
+  if (!built)
+    return built.takeError();
+  if (!built->build)
+    return end(built->verdict, built->message);
+  contender.plan = std::move(built->plan);
+  contender.build = std::move(*built->build);
   trial.resources = contender.build.resources;
 
   contender.trial = std::move(trial);

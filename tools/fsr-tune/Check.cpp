@@ -19,15 +19,6 @@
 
 using namespace fsr;
 
-/// As the search does: some instructions exist only on the form of a chip that
-/// later chips do not run.
-static std::string chipFor(llvm::StringRef source, llvm::StringRef chip) {
-  for (llvm::StringRef word : {"wgmma", "setmaxnreg", "tcgen05"})
-    if (source.contains(word))
-      return (chip + "a").str();
-  return chip.str();
-}
-
 namespace {
 
 class Checker {
@@ -74,43 +65,26 @@ llvm::Expected<Trial> Checker::run(const Parameters &parameters) {
     trial.message = std::move(message);
     return trial;
   };
-  llvm::Expected<ResolvedPlan> plan =
-      resolvePlan(candidate.plan, task, parameters, device.limits);
-  if (!plan)
-    return end(Verdict::Rejected, llvm::toString(plan.takeError()));
-  llvm::Expected<bool> holds = guardsHold(candidate.guards, task, parameters);
-  if (!holds)
-    return end(Verdict::Rejected, llvm::toString(holds.takeError()));
-  if (!*holds)
-    return end(Verdict::Rejected,
-               "a condition under `requires` does not hold for this kernel: " +
-                   llvm::join(candidate.guards, "; "));
-  CompileRequest request;
-  request.source = candidate.source;
-  request.parameters = parameters;
-  request.chip = chipFor(candidate.source, device.chip);
-  for (const ResolvedLaunch &launch : plan->launches)
-    if (!llvm::is_contained(request.entries, launch.kernel))
-      request.entries.push_back(launch.kernel);
-  llvm::Expected<CompileOutcome> compiled = bench.compiler->compile(request);
-  if (!compiled)
-    return compiled.takeError();
-  if (!compiled->build)
-    return end(compiled->verdict, compiled->message);
-  trial.resources = compiled->build->resources;
+  llvm::Expected<CandidateBuild> built =
+      buildCandidate(task, candidate, parameters, device, *bench.compiler);
+  if (!built)
+    return built.takeError();
+  if (!built->build)
+    return end(built->verdict, built->message);
+  trial.resources = built->build->resources;
 
   EvaluateRequest evaluation;
   evaluation.task = &task;
   evaluation.referenceImage = reference.cubin;
-  evaluation.candidateImage = compiled->build->cubin;
-  evaluation.plan = std::move(*plan);
+  evaluation.candidateImage = built->build->cubin;
+  evaluation.plan = std::move(built->plan);
   evaluation.options.seed = options.seed;
   llvm::Expected<EvaluateResult> result = bench.device->evaluate(evaluation);
   if (!result)
     return result.takeError();
   trial.measurement = std::move(result->measurement);
   trial.evidence = std::move(result->evidence);
-  trial.evidence.toolchain = compiled->build->toolchain;
+  trial.evidence.toolchain = built->build->toolchain;
   return end(result->verdict, std::move(result->message));
 }
 

@@ -125,6 +125,20 @@ llvm::Expected<std::string> renderPrompt(const KernelTask &task,
                                          unsigned slot,
                                          llvm::StringRef promptFolder);
 
+/// A candidate as code, or why there is none.
+struct CandidateBuild {
+  ResolvedPlan plan;
+  std::optional<Build> build;
+  Verdict verdict = Verdict::Rejected; ///< Where there is no build.
+  std::string message;
+};
+
+/// Resolves the plan, judges the guards and compiles, for one set of parameters.
+llvm::Expected<CandidateBuild>
+buildCandidate(const KernelTask &task, const Candidate &candidate,
+               const Parameters &parameters, const DeviceDescription &device,
+               Compiler &compiler);
+
 /// Reads an answer: one fenced `cuda` block and one fenced `json` block. An
 /// error (BadInput) is the sentence the LLM gets back.
 llvm::Expected<Candidate> parseAnswer(llvm::StringRef answer);
