@@ -133,11 +133,13 @@ struct CandidateBuild {
   std::string message;
 };
 
-/// Resolves the plan, judges the guards and compiles, for one set of parameters.
-llvm::Expected<CandidateBuild>
-buildCandidate(const KernelTask &task, const Candidate &candidate,
-               const Parameters &parameters, const DeviceDescription &device,
-               Compiler &compiler);
+/// Resolves the plan, judges the guards and compiles, for one set of
+/// parameters.
+llvm::Expected<CandidateBuild> buildCandidate(const KernelTask &task,
+                                              const Candidate &candidate,
+                                              const Parameters &parameters,
+                                              const DeviceDescription &device,
+                                              Compiler &compiler);
 
 /// Reads an answer: one fenced `cuda` block and one fenced `json` block. An
 /// error (BadInput) is the sentence the LLM gets back.
