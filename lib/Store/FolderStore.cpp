@@ -286,6 +286,26 @@ FolderStore::findTalk(llvm::StringRef taskKey, int64_t round, int64_t slot) {
   return inStore(store::findTalk(folder, taskKey, round, slot));
 }
 
+/// A folder of other things is not taken for a store that is empty: somebody
+/// named the wrong one.
+static llvm::Error checkContents(const std::string &folder) {
+  bool known = false, other = false;
+  std::error_code code;
+  for (llvm::sys::fs::directory_iterator at(folder, code), end;
+       !code && at != end; at.increment(code)) {
+    llvm::StringRef name = llvm::sys::path::filename(at->path());
+    bool part = llvm::is_contained(
+        {"records", "tasks", "trials", "talks", "searches"}, name);
+    known |= part;
+    other |= !part && !name.starts_with(".");
+  }
+  if (known || !other)
+    return llvm::Error::success();
+  return makeError(ErrorKind::BadInput,
+                   "it holds other things and none of a store's (records, "
+                   "tasks, trials, talks)");
+}
+
 static llvm::Error checkFolder(const std::string &folder, StoreMode mode) {
   if (folder.empty())
     return makeError(ErrorKind::BadInput, "got no folder");
@@ -303,11 +323,13 @@ static llvm::Error checkFolder(const std::string &folder, StoreMode mode) {
   if (::access(folder.c_str(), R_OK | X_OK) != 0)
     return makeError(ErrorKind::Unavailable,
                      llvm::Twine("cannot read it: ") + std::strerror(errno));
-  if (mode == StoreMode::Read)
-    return llvm::Error::success();
-  if (::access(folder.c_str(), W_OK) != 0)
+  if (mode == StoreMode::Search && ::access(folder.c_str(), W_OK) != 0)
     return makeError(ErrorKind::Unavailable,
                      llvm::Twine("cannot write it: ") + std::strerror(errno));
+  if (llvm::Error error = checkContents(folder))
+    return error;
+  if (mode == StoreMode::Read)
+    return llvm::Error::success();
   // A version control system that converts line ends would change the bytes
   // that records are hashed over.
   return writeFileOnce(folder + "/.gitattributes", "* -text\n").takeError();
