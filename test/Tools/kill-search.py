@@ -36,8 +36,10 @@ sys.stdout.write(open(sys.argv[1]).read())
 def files_of(store, folder, name_end):
     found = {}
     for path, _, names in os.walk(os.path.join(store, folder)):
+        if ".fsr-staging-" in path:
+            continue  # Not renamed yet, so not there.
         for name in names:
-            if name.endswith(name_end):
+            if name.endswith(name_end) and not name.startswith(".fsr-staging-"):
                 whole = os.path.join(path, name)
                 with open(whole, "rb") as file:
                     found[os.path.relpath(whole, store)] = file.read()
