@@ -47,8 +47,9 @@ llvm::Expected<Driver> Driver::load() {
                        "the CUDA driver reports no GPU (cuInit: "
                        "CUDA_ERROR_NO_DEVICE)");
     if (result == errorStubLibrary)
-      return makeError(ErrorKind::Unavailable,
-                       "no CUDA driver: libcuda.so.1 is the toolkit's stub");
+      return makeError(
+          ErrorKind::Unavailable,
+          "no CUDA driver: libcuda.so.1 is a toolkit's, for linking only");
     std::string what = name ? name : "error " + std::to_string(result);
     return makeError(ErrorKind::Unavailable,
                      "the CUDA driver does not start: cuInit: " + what);

@@ -68,7 +68,6 @@ Backend &runtime::backend(int ordinal) {
 Backend &runtime::backend() { return backend(currentDevice); }
 
 void runtime::setDefaultDevice(int ordinal) { currentDevice = ordinal; }
-int runtime::defaultDevice() { return currentDevice; }
 
 const Function *Module::function(llvm::StringRef name) {
   Backend &device = backend();

@@ -77,7 +77,6 @@ Backend &backend(int ordinal);
 
 /// Chooses the calling thread's device; opened at its next call.
 void setDefaultDevice(int ordinal);
-int defaultDevice();
 
 /// Pins host memory, once however often it is asked for.
 void registerHost(void *pointer, uint64_t bytes);

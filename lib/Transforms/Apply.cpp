@@ -19,6 +19,9 @@ namespace {
 struct ApplyPass : fsr::impl::ApplyPassBase<ApplyPass> {
   using ApplyPassBase::ApplyPassBase;
 
+  void getDependentDialects(DialectRegistry &registry) const final {
+    fsr::insertSpliceDialects(registry);
+  }
   void runOnOperation() final {
     ModuleOp module = getOperation();
     fsr::ReplacerOptions options;

@@ -38,6 +38,9 @@ struct OptimizeGpuPass : fsr::impl::OptimizeGpuPassBase<OptimizeGpuPass> {
   // The pass manager clones passes; what a run opened stays with that run.
   OptimizeGpuPass(const OptimizeGpuPass &other) : OptimizeGpuPassBase(other) {}
 
+  void getDependentDialects(DialectRegistry &registry) const final {
+    fsr::insertSpliceDialects(registry);
+  }
   void runOnOperation() final;
 
 private:

@@ -48,10 +48,6 @@ def OptimizeGpuPass : Pass<"fsr-optimize-gpu", "::mlir::ModuleOp"> {
 
     See `docs/passes/fsr-optimize-gpu.md` for a worked example.
   }];
-  let dependentDialects = ["::mlir::gpu::GPUDialect",
-                           "::mlir::arith::ArithDialect",
-                           "::mlir::memref::MemRefDialect",
-                           "::mlir::NVVM::NVVMDialect"];
   let options = [
     FsrStore, FsrTarget, FsrOnly, FsrAccept, FsrStrict, FsrQuiet,
     Option<"onMiss", "on-miss", "::fsr::OnMiss",
@@ -137,10 +133,6 @@ def ApplyPass : Pass<"fsr-apply", "::mlir::ModuleOp"> {
     As `fsr-optimize-gpu` on a hit, and nothing else: no network, no device, no
     process. Kernels without a record stay.
   }];
-  let dependentDialects = ["::mlir::gpu::GPUDialect",
-                           "::mlir::arith::ArithDialect",
-                           "::mlir::memref::MemRefDialect",
-                           "::mlir::NVVM::NVVMDialect"];
   let options = [FsrStore, FsrTarget, FsrOnly, FsrAccept, FsrStrict, FsrQuiet];
 }
 

@@ -189,5 +189,5 @@ TEST_F(FakeDriver, WhatIsMissingIsSaid) {
             "the CUDA driver reports no GPU (cuInit: CUDA_ERROR_NO_DEVICE)");
   setenv("FSR_FAKE_CUDA_FAIL", "cuInit=34", 1);
   EXPECT_EQ(textOf(openCudaBackend(0).takeError()),
-            "no CUDA driver: libcuda.so.1 is the toolkit's stub");
+            "no CUDA driver: libcuda.so.1 is a toolkit's, for linking only");
 }
