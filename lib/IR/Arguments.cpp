@@ -137,14 +137,14 @@ std::string reasonAgainstArgument(llvm::StringRef name, Type type) {
     return say("has a dynamic stride or offset");
   if (llvm::is_contained(memref.getShape(), 0))
     return say("is empty");
-  if (offset < 0 || !isInjective(memref.getShape(), strides))
-    return say("has a layout that runs backwards or reaches an element twice");
   int64_t bytes = byteSize(*elementTypeOf(element)), count = 1;
   for (int64_t size : memref.getShape())
     if (llvm::MulOverflow(count, size, count))
       return say("is too large");
   if (llvm::MulOverflow(count, bytes, count))
     return say("is too large");
+  if (offset < 0 || !isInjective(memref.getShape(), strides))
+    return say("has a layout that runs backwards or reaches an element twice");
   // From the memref's base to behind its last element.
   int64_t last = offset, reach = 0;
   for (auto [size, stride] : llvm::zip_equal(memref.getShape(), strides))

@@ -77,6 +77,16 @@ std::string reasonAgainstLaunch(gpu::LaunchFuncOp launch) {
   for (int64_t size : shape->grid)
     if (size <= 0)
       return "its launch has no blocks";
+  // No GPU runs more, so there would be nothing to compare with.
+  LaunchLimits most;
+  int64_t threads = 1;
+  for (int i = 0; i < 3; ++i) {
+    if (shape->grid[i] > most.grid[i] || shape->block[i] > most.block[i])
+      return "its launch is larger than any GPU's limits";
+    threads *= std::max<int64_t>(shape->block[i], 1);
+  }
+  if (threads > most.threadsPerBlock)
+    return "its launch has more threads a block than any GPU runs";
   for (int64_t size : shape->block)
     if (size <= 0)
       return "its launch has no threads";

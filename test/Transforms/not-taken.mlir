@@ -101,6 +101,37 @@ module attributes {gpu.container_module} {
 
 // -----
 
+// CHECK: kernel wide: not taken: its launch has more threads a block than any GPU runs
+// CHECK: kernel long: not taken: its launch is larger than any GPU's limits
+// CHECK: kernel huge: not taken: its argument a0 is too large
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    gpu.func @wide(%x: memref<4xf32>) kernel {
+      gpu.return
+    }
+    gpu.func @long(%x: memref<4xf32>) kernel {
+      gpu.return
+    }
+    gpu.func @huge(%x: memref<4294967296x4294967296xf32>) kernel {
+      gpu.return
+    }
+  }
+  func.func @main(%x: memref<4xf32>, %h: memref<4294967296x4294967296xf32>) {
+    %c1 = arith.constant 1 : index
+    %c64 = arith.constant 64 : index
+    %many = arith.constant 9223372036854775807 : index
+    gpu.launch_func @kernels::@wide blocks in (%c1, %c1, %c1)
+        threads in (%c64, %c64, %c1) args(%x : memref<4xf32>)
+    gpu.launch_func @kernels::@long blocks in (%many, %c1, %c1)
+        threads in (%c64, %c1, %c1) args(%x : memref<4xf32>)
+    gpu.launch_func @kernels::@huge blocks in (%c1, %c1, %c1)
+        threads in (%c64, %c1, %c1) args(%h : memref<4294967296x4294967296xf32>)
+    return
+  }
+}
+
+// -----
+
 // Memory attributions stand behind the arguments and are none.
 // CHECK: kernel shared: taken
 // CHECK:   a0: 64 f32, read_write
