@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A block and the launch that it belongs to. A block is run by one host thread
+// at a time, in slices, so that blocks which wait for one another all go on.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSR_LIB_PTX_BLOCK_H
+#define FSR_LIB_PTX_BLOCK_H
+
+#include "Memory.h"
+#include "Warp.h"
+
+namespace fsr::ptx {
+
+class Launch {
+public:
+  const Program *program = nullptr;
+  LaunchShapeOf shape;
+  LaunchOptions options;
+  Memory *memory = nullptr;
+  FindingSink *findings = nullptr;
+  /// The parameter block with the state of its bytes.
+  Region params;
+  unsigned number = 0; ///< Counts launches of the GPU.
+
+  std::mutex lock; ///< Of what follows.
+  std::string output;
+  std::string proofBroken;
+  std::map<std::string, uint64_t> approximate;
+  std::atomic<bool> approximateSteers{false};
+};
+
+class Block {
+public:
+  Launch *launch = nullptr;
+  std::array<unsigned, 3> index{};
+  uint64_t linear = 0;
+  unsigned numThreads = 0;
+  std::vector<std::unique_ptr<Warp>> warps;
+  SharedMemory shared;
+  std::shared_ptr<BlockClock> clock;
+};
+
+} // namespace fsr::ptx
+
+#endif // FSR_LIB_PTX_BLOCK_H
