@@ -124,20 +124,6 @@ public:
   uint64_t executed = 0;
 };
 
-/// Runs `body(lane)` for the lanes of `active`; the loop over a full warp is
-/// plain, so that the compiler can make vectors of it.
-template <typename Body>
-inline void forEachLane(LaneMask active, Body body) {
-  if (active == allLanes) {
-#pragma clang loop vectorize(assume_safety)
-    for (unsigned lane = 0; lane < warpLanes; ++lane)
-      body(lane);
-    return;
-  }
-  for (LaneMask rest = active; rest; rest &= rest - 1)
-    body(unsigned(__builtin_ctz(rest)));
-}
-
 } // namespace fsr::ptx
 
 #endif // FSR_LIB_PTX_WARP_H
