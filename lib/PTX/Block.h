@@ -28,6 +28,7 @@ public:
   std::mutex lock; ///< Of what follows.
   std::string output;
   std::string proofBroken;
+  std::atomic<bool> isProofBroken{false};
   std::map<std::string, uint64_t> approximate;
   std::atomic<bool> approximateSteers{false};
 };

@@ -16,6 +16,9 @@
 
 #include "Program.h"
 
+#include <map>
+#include <tuple>
+
 namespace fsr::ptx {
 
 /// What a family says of an instruction.
@@ -42,6 +45,11 @@ public:
   /// The number that stands for a function's address.
   virtual std::optional<uint64_t> functionAddress(llvm::StringRef function) = 0;
 };
+
+/// How the lanes of a slot lie; registers of different layouts never share one,
+/// since diverged lanes may hold different registers in the same slot.
+enum class SlotLayout : uint8_t { Predicate, Word, Double, Pair, Scratch };
+SlotLayout layoutOf(Type type);
 
 class Decoder {
 public:
@@ -84,7 +92,11 @@ public:
     Slot base = noSlot;
     int64_t offset = 0;
     bool isWide = true;
-    /// Of a named variable: the space it lies in.
+    /// Of a named variable: the space it lies in, which goes before what the
+    /// instruction says: parameters of calls lie in local memory. Local
+    /// addresses are of the lane's whole local memory (the frame's base is in
+    /// them), shared ones offsets, those of a kernel's parameters offsets,
+    /// those of constants as generic ones.
     std::optional<Space> space;
   };
   AddressParts address(const Operand &operand);
@@ -107,14 +119,27 @@ public:
   Program &result() { return program; }
 
 private:
+  std::vector<SlotLayout> layouts; ///< Of all slots.
+  std::vector<Slot> registerSlots;
   Program &program;
   const Function &function;
   LinkContext &link;
   const Instruction *current = nullptr;
-  llvm::DenseMap<std::pair<uint64_t, unsigned>, Slot> constantSlots;
-  llvm::StringMap<Slot> specialSlots;
-  uint32_t nextSlot = 0;
+  Slot special(llvm::StringRef name, unsigned width, uint64_t offset);
+  Slot addressSlot(llvm::StringRef name, uint64_t offset, unsigned width,
+                   std::optional<Space> *space);
+  void layOutFrame();
+
+  std::map<std::pair<uint64_t, unsigned>, Slot> constantSlots;
+  std::map<std::tuple<std::string, unsigned, uint64_t>, Slot> specialSlots;
+  bool hasFailed = false;
 };
+
+/// After decoding: `layouts` of the slots as numbered so far. Renumbers them,
+/// marks what may be uninitialised and what approximate values steer, and makes
+/// the steps. `registers` are the slots of the function's registers.
+void assignSlots(Program &program, llvm::ArrayRef<SlotLayout> layouts,
+                 llvm::ArrayRef<uint32_t> registers);
 
 // The families. Each decodes the current instruction into `op`.
 /// add sub mul mad (integer), mad24 mul24 sad div rem abs neg min max, and or

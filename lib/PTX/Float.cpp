@@ -1,14 +1,178 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// See Decode.h for what belongs to this family.
+// See Decode.h for what belongs to this family. An instruction is its own where
+// one of its types is a floating-point one, and each cvt; the modifiers are
+// read into a form, the form gives a handler, and the operands follow.
 //
 //===----------------------------------------------------------------------===//
 
+#include "Float.h"
 #include "Decode.h"
+
+#include "llvm/ADT/StringSwitch.h"
 
 namespace fsr::ptx {
 
-Decoded decodeFloat(Decoder &, Op &) { return Decoded::NotMine; }
+FloatForm::FloatForm(const Instruction &instruction)
+    : opcode(instruction.opcode) {
+  auto round = [&](Rounding mode, bool integer) {
+    // Given twice: not a form that there is.
+    if (rounding != Rounding::None)
+      unknown = "two roundings";
+    rounding = mode;
+    toInteger = integer;
+  };
+  for (llvm::StringRef one : instruction.modifiers) {
+    if (std::optional<Type> type = parseType(one)) {
+      types.push_back(*type);
+      continue;
+    }
+    auto compareOf = llvm::StringSwitch<Compare>(one)
+                         .Case("eq", Compare::Eq)
+                         .Case("ne", Compare::Ne)
+                         .Case("lt", Compare::Lt)
+                         .Case("le", Compare::Le)
+                         .Case("gt", Compare::Gt)
+                         .Case("ge", Compare::Ge)
+                         .Case("equ", Compare::Equ)
+                         .Case("neu", Compare::Neu)
+                         .Case("ltu", Compare::Ltu)
+                         .Case("leu", Compare::Leu)
+                         .Case("gtu", Compare::Gtu)
+                         .Case("geu", Compare::Geu)
+                         .Case("num", Compare::Num)
+                         .Case("nan", Compare::Nan)
+                         .Default(Compare::None);
+    auto logicOf = llvm::StringSwitch<Logic>(one)
+                       .Case("and", Logic::And)
+                       .Case("or", Logic::Or)
+                       .Case("xor", Logic::Xor)
+                       .Default(Logic::None);
+    auto testOf = llvm::StringSwitch<Test>(one)
+                      .Case("finite", Test::Finite)
+                      .Case("infinite", Test::Infinite)
+                      .Case("number", Test::Number)
+                      .Case("notanumber", Test::NotANumber)
+                      .Case("normal", Test::Normal)
+                      .Case("subnormal", Test::Subnormal)
+                      .Default(Test::None);
+    if (compareOf != Compare::None)
+      compare = compareOf;
+    else if (logicOf != Logic::None)
+      logic = logicOf;
+    else if (testOf != Test::None)
+      test = testOf;
+    else if (one == "rn")
+      round(Rounding::Nearest, false);
+    else if (one == "rz")
+      round(Rounding::Zero, false);
+    else if (one == "rm")
+      round(Rounding::Down, false);
+    else if (one == "rp")
+      round(Rounding::Up, false);
+    else if (one == "rna")
+      round(Rounding::NearestAway, false);
+    else if (one == "rni")
+      round(Rounding::Nearest, true);
+    else if (one == "rzi")
+      round(Rounding::Zero, true);
+    else if (one == "rmi")
+      round(Rounding::Down, true);
+    else if (one == "rpi")
+      round(Rounding::Up, true);
+    else if (one == "ftz")
+      ftz = true;
+    else if (one == "sat")
+      sat = true;
+    else if (one == "satfinite")
+      satfinite = true;
+    else if (one == "relu")
+      relu = true;
+    else if (one == "NaN")
+      nan = true;
+    else if (one == "xorsign")
+      xorsign = true;
+    else if (one == "abs")
+      abs = true;
+    else if (one == "approx")
+      approx = true;
+    else if (one == "full")
+      full = true;
+    else if (one == "pack")
+      pack = true;
+    else if (unknown.empty())
+      unknown = one;
+  }
+}
+
+bool FloatForm::hasFloat() const {
+  for (Type type : types)
+    if (isFloat(type))
+      return true;
+  return false;
+}
+
+namespace {
+
+enum class Group { None, Arithmetic, Approximation, Comparison, Conversion };
+
+Group groupOf(llvm::StringRef opcode) {
+  return llvm::StringSwitch<Group>(opcode)
+      .Cases({"add", "sub", "mul", "fma", "mad", "div", "rcp", "sqrt", "neg",
+              "abs", "min", "max", "copysign"},
+             Group::Arithmetic)
+      .Cases({"rsqrt", "ex2", "lg2", "sin", "cos", "tanh"},
+             Group::Approximation)
+      .Cases({"setp", "set", "selp", "slct", "testp"}, Group::Comparison)
+      .Case("cvt", Group::Conversion)
+      .Default(Group::None);
+}
+
+} // namespace
+
+Decoded decodeFloat(Decoder &decoder, Op &op) {
+  const Instruction &instruction = decoder.instruction();
+  Group group = groupOf(instruction.opcode);
+  if (group == Group::None)
+    return Decoded::NotMine;
+  FloatForm form(instruction);
+  if (group != Group::Conversion && !form.hasFloat())
+    return Decoded::NotMine;
+  if (!form.unknown.empty())
+    return decoder.failModifier(form.unknown);
+
+  FloatOp chosen;
+  bool wide = hasWideVectors();
+  const auto &operands = instruction.operands;
+  selectArithmetic(form, operands.size(), wide, chosen);
+  if (!chosen.run)
+    return decoder.fail(chosen.problem);
+  // A reciprocal is a quotient of one.
+  bool isReciprocal = form.opcode == "rcp";
+  if (!decoder.expectOperands(1 + chosen.sources.size() - isReciprocal))
+    return Decoded::Failed;
+  llvm::SmallVector<Slot, 4> sources;
+  if (isReciprocal)
+    sources.push_back(chosen.sources[0] == Type::F64
+                          ? decoder.constantSlot(0x3ff0000000000000, 64)
+                          : decoder.constantSlot(0x3f800000, 32));
+  Slot result = decoder.resultSlot(operands[0], chosen.results[0]);
+  if (result == noSlot)
+    return Decoded::Failed;
+  for (size_t i = 1; i < operands.size(); ++i) {
+    Slot slot = decoder.sourceSlot(operands[i], chosen.sources[i - 1]);
+    if (slot == noSlot)
+      return Decoded::Failed;
+    sources.push_back(slot);
+  }
+  decoder.setSlots(op, {result}, sources);
+  op.run = chosen.run;
+  op.opClass = chosen.opClass;
+  op.flops = chosen.flops;
+  op.isApproximate = chosen.isApproximate;
+  op.immediate = chosen.immediate;
+  return Decoded::Done;
+}
 
 } // namespace fsr::ptx

@@ -12,7 +12,7 @@
 template <typename Body>
 inline void forEachLane(LaneMask active, Body body) {
   if (active == allLanes) {
-#pragma clang loop vectorize(assume_safety)
+#pragma clang loop vectorize(assume_safety) unroll(disable)
     for (unsigned lane = 0; lane < warpLanes; ++lane)
       body(lane);
     return;

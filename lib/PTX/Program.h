@@ -108,13 +108,18 @@ struct Op {
   bool mayBeUninitialized = false; ///< Some source is not written on all paths.
   bool isApproximate = false;
   bool isPartial = false; ///< Writes parts of its result: it is a source too.
+  /// Copies its sources: one that is not written is no fault yet.
+  bool isCopy = false;
+  /// An approximate value steers it.
+  bool approximateSteers = false;
   /// Sources (a bit each) that are addresses or steer: taint there breaks the
   /// proof. Set by the family; the guard of a memory operation and of a branch
   /// count by themselves.
   uint8_t steers = 0;
 
   Slot guard = noSlot;
-  /// Results first, then sources.
+  /// Results first, then sources. An op's slots stand here and in `guard` and
+  /// nowhere else: they are numbered anew once all are known.
   llvm::SmallVector<Slot, 6> slots;
   int64_t offset = 0;         ///< Of an address.
   uint32_t target = 0;        ///< Of a branch.
@@ -180,17 +185,47 @@ struct FrameLayout {
   llvm::StringMap<uint64_t> offsets;
 };
 
-/// One special register that is a slot.
+/// One special register that is a slot, or the address of a local variable.
 struct SpecialSlot {
-  std::string name; ///< "%tid.x"
+  std::string name; ///< "%tid.x"; empty: `Frame::localBase` plus `offset`.
   Slot slot = 0;
+  unsigned width = 32; ///< 32 or 64 bits a lane.
+  uint64_t offset = 0;
+};
+
+/// What the engine's inner loop reads of an op.
+struct Step {
+  enum Kind : uint8_t {
+    Quick,     ///< Plain: one result at most, up to three sources.
+    Memory,    ///< Plain, and a place to switch warps at.
+    General,   ///< Plain, all that the others leave out.
+    Controlled ///< `Op::control` says what.
+  };
+  Handler run = nullptr;
+  const Op *op = nullptr;
+  Slot guard = noSlot;
+  LaneMask guardFlip = 0; ///< All ones for `@!%p`.
+  /// Of taint masks; what has none points past the last slot, to a spare.
+  uint32_t result = 0, sources[3] = {0, 0, 0};
+  uint32_t steers = 0; ///< The address of a memory op.
+  Kind kind = General;
+  Control control = Control::Plain;
+  /// May be what a loop waits with: volatile and ordered loads, atomics.
+  bool isPolling = false;
 };
 
 struct Program {
   const Module *module = nullptr;
   const Function *function = nullptr;
   std::vector<Op> code;
+  std::vector<Step> steps; ///< One an op.
+  unsigned number = 0;     ///< Among the programs of a kernel.
+  /// Slots, without the two spare ones that follow them: the first takes the
+  /// marks of results that nobody asks for, the second has none ever.
   uint32_t numSlots = 0;
+  /// Slots of registers that may be read before they are written, and the
+  /// function's number of each.
+  std::vector<std::pair<Slot, uint32_t>> trackedRegisters;
   /// Constants, `slotBytes` each, lanes alike.
   std::vector<uint8_t> constants;
   std::vector<SpecialSlot> specials;

@@ -96,9 +96,13 @@ struct InitialValue {
   /// The address of a variable or function, plus `bits`; empty: a number.
   std::string symbol;
   bool isGeneric = false; ///< `generic(symbol)`
+  /// `0xFF00(symbol)`: the element is these bits of the address, shifted down
+  /// to the lowest one; 0: the whole address.
+  uint64_t mask = 0;
 };
 
-/// A variable or a parameter.
+/// A variable or a parameter. A `.reg` parameter of a `.func` has
+/// `Space::Generic` and is among the function's registers as well.
 struct Variable {
   std::string name;
   Location location;
@@ -125,10 +129,12 @@ struct Operand {
     Label,         ///< `index`: an instruction of the function.
     Address,       ///< `[...]`; `elements[0]` is the base, `bits` the offset; a
                    ///< tensor's coordinates follow as one vector.
-    Vector,        ///< `{a, b}` in `elements`.
+    Vector,        ///< `{a, b}` in `elements`; also the name of a vector
+                   ///< register, whose parts are registers "%v.x", "%v.y"….
     Sink,          ///< `_`
     Targets,       ///< Of `brx.idx` and `call`: `name` of a label list.
     Parenthesised, ///< `(a, b)` of a call, in `elements`.
+    Pair,          ///< `%p|%q`: two results in `elements`; one may be a sink.
   } kind = Kind::None;
   bool isNegated = false; ///< `!%p`, `-%r`.
   /// A `.param` variable, `.b0`..`.h1` selectors and the like: the text after
@@ -162,9 +168,11 @@ struct Instruction {
   }
 };
 
+/// `.branchtargets`, `.calltargets`, `.callprototype` (which lists nothing).
 struct LabelList {
   std::string name;
-  std::vector<uint32_t> targets; ///< Instruction indices.
+  std::vector<uint32_t> targets;      ///< Instruction indices.
+  std::vector<std::string> functions; ///< Of `.calltargets`.
 };
 
 struct Function {
@@ -173,12 +181,12 @@ struct Function {
   bool isEntry = false, isExtern = false; ///< Extern: declared, no body.
   std::vector<Variable> results, parameters;
   std::vector<RegisterDecl> registers;
-  /// `.local`, `.shared`, `.param` declared inside; `.shared` ones are one per
+  /// `.local`, `.shared`, `.param` declared inside, and what else is; `.shared` ones are one per
   /// block, whatever scope they stand in. Names are unique: those of inner
   /// scopes carry a suffix.
   std::vector<Variable> variables;
   std::vector<Instruction> code;
-  std::vector<LabelList> labelLists; ///< `.branchtargets`, `.calltargets`.
+  std::vector<LabelList> labelLists;
   /// Performance directives; 0: not given.
   std::array<unsigned, 3> maxThreads{}, requiredThreads{}, requiredCluster{};
   unsigned minBlocks = 0, maxRegisters = 0, maxClusterRank = 0;
