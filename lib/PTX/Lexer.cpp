@@ -66,6 +66,7 @@ Token Lexer::make(Token::Kind kind, const char *begin, const char *stop) {
   token.text = llvm::StringRef(begin, stop - begin);
   token.location.line = line;
   token.location.column = unsigned(begin - lineStart) + 1;
+  last = kind;
   return token;
 }
 
@@ -143,6 +144,10 @@ Token Lexer::next() {
   if (llvm::isDigit(c))
     return number();
   if (c == '.') {
+    // `.5` is a number where no modifier can stand.
+    if (end - at > 1 && llvm::isDigit(at[1]) && last != Token::Kind::Name &&
+        last != Token::Kind::Dot)
+      return number();
     ++at;
     while (at != end &&
            (continuesName(*at) || (*at == ':' && end - at > 2 && at[1] == ':' &&

@@ -54,6 +54,7 @@ private:
 
   const char *at, *end, *lineStart;
   unsigned line = 1;
+  Token::Kind last = Token::Kind::Punct; ///< Of the token before.
 };
 
 } // namespace fsr::ptx

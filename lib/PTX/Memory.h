@@ -23,12 +23,14 @@
 
 namespace fsr::ptx {
 
-constexpr uint64_t sharedWindow = uint64_t(0x7e) << 40;
-constexpr uint64_t localWindow = uint64_t(0x7f) << 40;
-constexpr uint64_t windowBytes = uint64_t(1) << 32;
-constexpr uint64_t firstGlobal = uint64_t(0x70) << 40;
+// All lie above what a process can have, so that no address is also the host's.
+constexpr uint64_t firstGlobal = uint64_t(0xa0) << 40;
+constexpr uint64_t endOfGlobal = uint64_t(0xf0) << 40;
 /// Kernel parameters, as `.param` and generic addresses reach them.
-constexpr uint64_t paramWindow = uint64_t(0x7d) << 40;
+constexpr uint64_t paramWindow = uint64_t(0xfd) << 40;
+constexpr uint64_t sharedWindow = uint64_t(0xfe) << 40;
+constexpr uint64_t localWindow = uint64_t(0xff) << 40;
+constexpr uint64_t windowBytes = uint64_t(1) << 32;
 
 /// State of a byte.
 enum ByteState : uint8_t {
@@ -44,13 +46,22 @@ struct Region {
   uint8_t *state = nullptr; ///< ByteState, one a byte.
   /// Who wrote and read each word (4 bytes); Ordering.h.
   uint64_t *writers = nullptr, *readers = nullptr;
+  /// A bit for each 32 bytes: touched in this launch. Null: not counted.
+  uint64_t *sectors = nullptr;
+  /// Shadow mode's own, or null: what stands for the region's floats.
+  void *shadow = nullptr;
+  /// Of shared memory: stands for launch and block in the cells.
+  uint32_t generation = 0;
   bool isConst = false;
   bool isMapped = false; ///< Host memory.
   std::string name;      ///< Of a variable; empty for allocations.
 };
 
+class MessageTable;
+
 /// Global memory of the GPU: allocation, host access, look-up. Look-ups come
-/// from many host threads at once while nothing is allocated.
+/// from many host threads at once while nothing is allocated. The shadow of a
+/// region costs host memory only where it is touched.
 class Memory {
 public:
   explicit Memory(uint64_t limit);
@@ -66,11 +77,28 @@ public:
   const Region *find(uint64_t address) const {
     return const_cast<Memory *>(this)->find(address);
   }
-  /// For messages: the nearest region and how far it is.
+  /// For messages: "40 bytes past the end of an allocation of 4096 bytes".
   std::string describe(uint64_t address) const;
   uint64_t freeBytes() const;
+
+  // What the host does. Errors: a range that is in no region, or leaves it.
+  llvm::Error write(uint64_t address, const void *from, uint64_t bytes);
+  llvm::Error read(void *to, uint64_t address, uint64_t bytes) const;
+  /// `width` of 1, 2 or 4.
+  llvm::Error fill(uint64_t address, uint32_t pattern, unsigned width,
+                   uint64_t count);
+  /// The state of the bytes goes along: what was not written stays so.
+  llvm::Error copy(uint64_t to, uint64_t from, uint64_t bytes);
+  llvm::Error setConst(uint64_t address, bool isConst);
+  llvm::Error setTainted(uint64_t address, uint64_t bytes, bool isTainted);
+  llvm::Error setUninitialized(uint64_t address, uint64_t bytes);
+
   /// A launch begins: who wrote and read before it is forgotten.
   void beginLaunch();
+  /// Of the launch under way, in 1..63: what the cells carry.
+  unsigned launchStamp() const;
+  /// What threads released at places of global memory; Ordering.h.
+  MessageTable &messages();
 
 private:
   struct Impl;
@@ -86,6 +114,7 @@ public:
 
 private:
   Region all;
+  uint32_t generation = 0;
   std::vector<uint8_t> data, state;
   std::vector<uint64_t> writers, readers;
 };

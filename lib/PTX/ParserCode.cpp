@@ -111,7 +111,9 @@ std::optional<uint32_t> Parser::findInRanges(const Scope &in,
                                              llvm::StringRef name) const {
   if (in.ranges.empty() || name.size() > 64 + 10)
     return std::nullopt;
-  // Which digits belong to the range's own name is not known.
+  // Which digits belong to the range's own name is not known; a name that two
+  // ranges have is nobody's.
+  std::optional<uint32_t> result;
   for (size_t split = name.size();
        split > 1 && llvm::isDigit(name[split - 1]) && name.size() - split < 10;
        --split) {
@@ -120,11 +122,14 @@ std::optional<uint32_t> Parser::findInRanges(const Scope &in,
       continue;
     auto found = in.ranges.find(name.take_front(split - 1));
     uint64_t number = 0;
-    if (found != in.ranges.end() && !digits.getAsInteger(10, number) &&
-        number < found->second.count)
-      return found->second.index + uint32_t(number);
+    if (found == in.ranges.end() || digits.getAsInteger(10, number) ||
+        number >= found->second.count)
+      continue;
+    if (result)
+      return std::nullopt;
+    result = found->second.index + uint32_t(number);
   }
-  return std::nullopt;
+  return result;
 }
 
 std::optional<Parser::Symbol> Parser::find(llvm::StringRef name) const {

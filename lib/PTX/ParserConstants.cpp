@@ -3,7 +3,8 @@
 //
 // Constant expressions: 64-bit integers, signed unless a suffix or the size of
 // a literal says otherwise, and doubles, with C's operators and precedence.
-// A `0f` literal keeps its 32 bits and takes part in nothing but a sign.
+// Unlike C's, `%` and the bitwise operators give unsigned numbers. A `0f`
+// literal keeps its 32 bits and takes part in nothing but a sign.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,7 +12,6 @@
 
 #include "llvm/ADT/bit.h"
 
-#include <cmath>
 #include <cstdlib>
 
 namespace fsr::ptx {
@@ -38,21 +38,7 @@ int tightnessOf(const Token &token) {
 }
 
 double asDouble(const Constant &value) {
-  switch (value.kind) {
-  case Constant::Kind::Signed:
-    return double(int64_t(value.bits));
-  case Constant::Kind::Unsigned:
-    return double(value.bits);
-  case Constant::Kind::Double:
-    return llvm::bit_cast<double>(value.bits);
-  case Constant::Kind::Single:
-    return llvm::bit_cast<float>(uint32_t(value.bits));
-  }
-  return 0;
-}
-
-bool isTrue(const Constant &value) {
-  return value.isInteger() ? value.bits != 0 : asDouble(value) != 0;
+  return llvm::bit_cast<double>(value.bits);
 }
 
 Constant makeInteger(uint64_t bits, bool isUnsigned = false) {
@@ -143,22 +129,9 @@ bool Parser::parseUnary(Constant &into, unsigned depth) {
       advance();
       if (!expect(")") || !parseUnary(into, depth + 1))
         return false;
-      if (!into.isInteger()) {
-        double value = std::trunc(asDouble(into));
-        bool fits = isUnsigned ? value >= 0 && value < 0x1p64
-                               : value >= -0x1p63 && value < 0x1p63;
-        if (!fits)
-          return fail(location, "a cast of a number that does not fit");
-        into.bits = isUnsigned ? uint64_t(value) : uint64_t(int64_t(value));
-      }
+      if (!into.isInteger())
+        return fail(location, "a cast of a number that is no integer");
       into = makeInteger(into.bits, isUnsigned);
-      return true;
-    }
-    if (token.isDot("f64")) {
-      advance();
-      if (!expect(")") || !parseUnary(into, depth + 1))
-        return false;
-      into = makeDouble(asDouble(into));
       return true;
     }
     return parseConstant(into, depth + 1) && expect(")");
@@ -170,27 +143,41 @@ bool Parser::parseUnary(Constant &into, unsigned depth) {
     advance();
     if (!parseUnary(into, depth + 1))
       return false;
-    switch (op) {
-    case '-':
+    if (op == '-') {
       if (into.isInteger())
         into.bits = 0 - into.bits;
       else
         into.bits ^= into.kind == Constant::Kind::Single ? uint64_t(1) << 31
                                                          : uint64_t(1) << 63;
-      return true;
-    case '!':
-      into = makeInteger(!isTrue(into));
-      return true;
-    case '~':
+    } else if (op != '+') {
       if (!into.isInteger())
-        return fail(location, "`~` of a number that is no integer");
-      into.bits = ~into.bits;
-      return true;
-    default:
-      return true;
+        return fail(location,
+                    "`" + llvm::Twine(op) + "` of a number that is no integer");
+      into = op == '!' ? makeInteger(into.bits == 0)
+                       : makeInteger(~into.bits,
+                                     into.kind == Constant::Kind::Unsigned);
     }
+    return true;
   }
   return parseLiteral(into);
+}
+
+/// A comparison by its name.
+template <typename T>
+static std::optional<bool> compare(llvm::StringRef op, T a, T b) {
+  if (op == "==")
+    return a == b;
+  if (op == "!=")
+    return a != b;
+  if (op == "<")
+    return a < b;
+  if (op == ">")
+    return a > b;
+  if (op == "<=")
+    return a <= b;
+  if (op == ">=")
+    return a >= b;
+  return std::nullopt;
 }
 
 bool Parser::applyBinary(llvm::StringRef op, Location location, Constant &left,
@@ -198,14 +185,13 @@ bool Parser::applyBinary(llvm::StringRef op, Location location, Constant &left,
   if (left.kind == Constant::Kind::Single ||
       right.kind == Constant::Kind::Single)
     return fail(location, "a `0f` literal in an expression");
-  if (op == "&&" || op == "||") {
-    left = makeInteger(op == "&&" ? isTrue(left) && isTrue(right)
-                                  : isTrue(left) || isTrue(right));
-    return true;
-  }
-  if (!left.isInteger() || !right.isInteger()) {
+  if (left.isInteger() != right.isInteger())
+    return fail(location, "`" + op + "` of an integer and of what is none");
+  if (!left.isInteger()) {
     double a = asDouble(left), b = asDouble(right);
-    if (op == "+")
+    if (std::optional<bool> is = compare(op, a, b))
+      left = makeInteger(*is);
+    else if (op == "+")
       left = makeDouble(a + b);
     else if (op == "-")
       left = makeDouble(a - b);
@@ -213,18 +199,6 @@ bool Parser::applyBinary(llvm::StringRef op, Location location, Constant &left,
       left = makeDouble(a * b);
     else if (op == "/")
       left = makeDouble(a / b);
-    else if (op == "==")
-      left = makeInteger(a == b);
-    else if (op == "!=")
-      left = makeInteger(a != b);
-    else if (op == "<")
-      left = makeInteger(a < b);
-    else if (op == ">")
-      left = makeInteger(a > b);
-    else if (op == "<=")
-      left = makeInteger(a <= b);
-    else if (op == ">=")
-      left = makeInteger(a >= b);
     else
       return fail(location, "`" + op + "` of numbers that are no integers");
     return true;
@@ -233,58 +207,44 @@ bool Parser::applyBinary(llvm::StringRef op, Location location, Constant &left,
   uint64_t a = left.bits, b = right.bits;
   bool isLeftUnsigned = left.kind == Constant::Kind::Unsigned;
   bool isUnsigned = isLeftUnsigned || right.kind == Constant::Kind::Unsigned;
-  if (op == "/" || op == "%") {
-    if (b == 0)
-      return fail(location, "a division by zero");
-    if (isUnsigned)
-      left = makeInteger(op == "/" ? a / b : a % b, true);
-    else if (int64_t(b) == -1) // The one case that overflows.
-      left = makeInteger(op == "/" ? 0 - a : 0);
-    else
-      left = makeInteger(op == "/" ? uint64_t(int64_t(a) / int64_t(b))
-                                   : uint64_t(int64_t(a) % int64_t(b)));
-    return true;
-  }
-  if (op == "<<" || op == ">>") {
-    // The type is the left one's; bits beyond the width are shifted out.
-    bool isPast = b >= 64;
-    uint64_t value = 0;
-    if (op == "<<")
-      value = isPast ? 0 : a << b;
-    else if (isLeftUnsigned)
-      value = isPast ? 0 : a >> b;
-    else
-      value = uint64_t(int64_t(a) >> (isPast ? 63 : b));
-    left = makeInteger(value, isLeftUnsigned);
-    return true;
-  }
-  auto compare = [&](auto x, auto y) -> std::optional<bool> {
-    if (op == "==")
-      return x == y;
-    if (op == "!=")
-      return x != y;
-    if (op == "<")
-      return x < y;
-    if (op == ">")
-      return x > y;
-    if (op == "<=")
-      return x <= y;
-    if (op == ">=")
-      return x >= y;
-    return std::nullopt;
-  };
-  if (std::optional<bool> is =
-          isUnsigned ? compare(a, b) : compare(int64_t(a), int64_t(b))) {
+  if (std::optional<bool> is = isUnsigned
+                                   ? compare(op, a, b)
+                                   : compare(op, int64_t(a), int64_t(b))) {
     left = makeInteger(*is);
     return true;
   }
-  uint64_t value = op == "+"   ? a + b
-                   : op == "-" ? a - b
-                   : op == "*" ? a * b
-                   : op == "&" ? a & b
-                   : op == "|" ? a | b
-                               : a ^ b;
-  left = makeInteger(value, isUnsigned);
+  if (op == "&&" || op == "||") {
+    left = makeInteger(op == "&&" ? a != 0 && b != 0 : a != 0 || b != 0);
+    return true;
+  }
+  if (op == "/" || op == "%") {
+    if (b == 0)
+      return fail(location, "a division by zero");
+    if (op == "%") // Of unsigned numbers, whatever the operands are.
+      left = makeInteger(a % b, true);
+    else if (isUnsigned)
+      left = makeInteger(a / b, true);
+    else if (int64_t(b) == -1) // The one case that overflows.
+      left = makeInteger(0 - a);
+    else
+      left = makeInteger(uint64_t(int64_t(a) / int64_t(b)));
+    return true;
+  }
+  if (op == "<<" || op == ">>") {
+    if (b >= 64)
+      return fail(location,
+                  "a shift by " + llvm::Twine(b) + " bits, wanted at most 63");
+    uint64_t value = op == "<<"       ? a << b
+                     : isLeftUnsigned ? a >> b
+                                      : uint64_t(int64_t(a) >> b);
+    left = makeInteger(value, isLeftUnsigned);
+    return true;
+  }
+  if (op == "&" || op == "|" || op == "^") {
+    left = makeInteger(op == "&" ? a & b : op == "|" ? a | b : a ^ b, true);
+    return true;
+  }
+  left = makeInteger(op == "+" ? a + b : op == "-" ? a - b : a * b, isUnsigned);
   return true;
 }
 
@@ -306,11 +266,14 @@ bool Parser::parseBinary(Constant &into, int tightness, unsigned depth) {
 }
 
 bool Parser::parseConstant(Constant &into, unsigned depth) {
+  Location location = token.location;
   if (!parseBinary(into, 1, depth))
     return false;
   if (!accept("?"))
     return true;
-  bool takesFirst = isTrue(into);
+  if (!into.isInteger())
+    return fail(location, "a condition that is no integer");
+  bool takesFirst = into.bits != 0;
   Constant first, second;
   if (!parseConstant(first, depth + 1) || !expect(":") ||
       !parseConstant(second, depth + 1))

@@ -9,35 +9,11 @@
 
 #include "Parser.h"
 
-#include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace fsr::ptx {
-
-namespace {
-
-const llvm::fltSemantics *semanticsOf(Type type) {
-  switch (type) {
-  case Type::F16:
-    return &llvm::APFloat::IEEEhalf();
-  case Type::BF16:
-    return &llvm::APFloat::BFloat();
-  case Type::F32:
-    return &llvm::APFloat::IEEEsingle();
-  case Type::F64:
-    return &llvm::APFloat::IEEEdouble();
-  default:
-    return nullptr;
-  }
-}
-
-uint64_t maskOf(unsigned bits) {
-  return bits >= 64 ? ~uint64_t(0) : (uint64_t(1) << bits) - 1;
-}
-
-} // namespace
 
 std::optional<Space> Parser::spaceOf(llvm::StringRef directive) {
   return llvm::StringSwitch<std::optional<Space>>(directive)
@@ -180,25 +156,8 @@ bool Parser::parseInitialList(const Prefix &prefix,
   };
   Location location = token.location;
   if (sizes.empty()) {
-    // One in braces is one.
-    bool isBraced = accept("{");
     InitialValue value;
-    return parseInitialValue(prefix, value) && (!isBraced || expect("}")) &&
-           add(std::move(value));
-  }
-  if (token.kind == Token::Kind::String) {
-    if (bitWidth(prefix.type) != 8 || sizes.size() != 1)
-      return fail(location, "a string for what is no array of bytes");
-    for (char c : token.text) {
-      InitialValue value;
-      value.bits = uint8_t(c);
-      if (c == '\\')
-        return fail(location, "a string with an escape");
-      if (!add(std::move(value)))
-        return false;
-    }
-    advance();
-    return true;
+    return parseInitialValue(prefix, value) && add(std::move(value));
   }
   if (!expect("{"))
     return false;
@@ -209,21 +168,13 @@ bool Parser::parseInitialList(const Prefix &prefix,
   uint64_t most = isUnsized ? limits::initialValues : sizes.front() * inner;
   size_t begin = into.initial.size();
   while (!token.is("}")) {
-    if (token.is("{") && sizes.size() > 1) {
-      size_t row = into.initial.size();
-      if (!parseInitialList(prefix, sizes.drop_front(), into, depth + 1))
-        return false;
-      // The next row begins at its own place.
-      while (!token.is("}") && into.initial.size() - row < inner)
-        if (!add({}))
-          return false;
-    } else {
-      InitialValue value;
-      bool isBraced = accept("{");
-      if (!parseInitialValue(prefix, value) || (isBraced && !expect("}")) ||
-          !add(std::move(value)))
-        return false;
-    }
+    Location place = token.location;
+    // Whether a short row is filled up, compilers and their manual differ; only
+    // the last one may be short.
+    if ((into.initial.size() - begin) % std::max<uint64_t>(inner, 1) != 0)
+      return fail(place, "a row after one that is not full");
+    if (!parseInitialList(prefix, sizes.drop_front(), into, depth + 1))
+      return false;
     if (into.initial.size() - begin > most)
       return fail(location, "more than the " + llvm::Twine(most) +
                                 " initial values that `" +
@@ -284,35 +235,33 @@ bool Parser::parseInitialValue(const Prefix &prefix, InitialValue &into) {
 
 bool Parser::convertInitial(const Constant &value, Type type, Location location,
                             uint64_t &bits) {
-  uint64_t mask = maskOf(bitWidth(type));
-  if (const llvm::fltSemantics *semantics = semanticsOf(type)) {
-    if (value.kind == Constant::Kind::Single && type == Type::F32) {
-      bits = value.bits;
-      return true;
-    }
-    if (value.kind == Constant::Kind::Double && type == Type::F64) {
-      bits = value.bits;
-      return true;
-    }
-    if (value.isInteger() && value.bits != 0)
-      return fail(location, "an integer as the initial value of a `." +
-                                nameOf(type) + "`");
-    double number = value.kind == Constant::Kind::Single
-                        ? double(llvm::bit_cast<float>(uint32_t(value.bits)))
-                        : llvm::bit_cast<double>(value.bits);
-    llvm::APFloat converted(number);
-    bool losesInfo = false;
-    converted.convert(*semantics, llvm::APFloat::rmNearestTiesToEven,
-                      &losesInfo);
-    bits = converted.bitcastToAPInt().getZExtValue();
-    return true;
+  bool isDouble = value.kind == Constant::Kind::Double;
+  bool fits = true;
+  bits = value.bits;
+  switch (type) {
+  case Type::F64:
+    fits = isDouble;
+    break;
+  case Type::F32:
+    fits = !value.isInteger();
+    break;
+  case Type::B64:
+    fits = value.kind != Constant::Kind::Single;
+    break;
+  case Type::B32:
+    break;
+  default:
+    fits = value.isInteger() && !isFloat(type) && bitWidth(type) <= 64;
+    break;
   }
-  // The bits of a float for an untyped element of its size.
-  if (value.kind == Constant::Kind::Single && bitWidth(type) != 32)
-    return fail(location, "a `0f` literal for a `." + nameOf(type) + "`");
-  if (value.kind == Constant::Kind::Double && bitWidth(type) != 64)
-    return fail(location, "a `.f64` number for a `." + nameOf(type) + "`");
-  bits = value.bits & mask;
+  if (!fits)
+    return fail(location, "the initial value is of a type that does not fit "
+                          "to `." +
+                              nameOf(type) + "`");
+  if (isDouble && bitWidth(type) == 32)
+    bits = llvm::bit_cast<uint32_t>(float(llvm::bit_cast<double>(value.bits)));
+  else if (bitWidth(type) < 64)
+    bits &= (uint64_t(1) << bitWidth(type)) - 1;
   return true;
 }
 
