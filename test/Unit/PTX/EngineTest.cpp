@@ -14,8 +14,8 @@ namespace {
 class EngineTest : public KernelTest {};
 
 TEST_F(EngineTest, LanesStoreTheirNumber) {
-  LaunchResult result = runClean(kernel("add.u32 %r1, %t, 5;\n" + store("%r1") +
-                                        "exit;"));
+  LaunchResult result =
+      runClean(kernel("add.u32 %r1, %t, 5;\n" + store("%r1") + "exit;"));
   for (unsigned i = 0; i < 32; ++i)
     EXPECT_EQ(words[i], i + 5);
   EXPECT_EQ(result.counters.warpInstructions, 7u);
@@ -50,7 +50,8 @@ TEST_F(EngineTest, LoopsOfDifferentLength) {
     add.u32 %r1, %r1, 1;
     setp.le.u32 %p1, %r1, %t;
     @%p1 bra LOOP;
-  )" + store("%r2") + "ret;"));
+  )" + store("%r2") +
+                  "ret;"));
   for (unsigned i = 0; i < 32; ++i)
     EXPECT_EQ(words[i], i * (i + 1) / 2);
 }
