@@ -129,6 +129,16 @@ Group groupOf(llvm::StringRef opcode) {
       .Default(Group::None);
 }
 
+/// The bits of the register that an operand of cvt is; where it is none, those
+/// of the type.
+unsigned widthOf(const Decoder &decoder, const Operand &operand,
+                 const FloatForm &form, size_t which) {
+  Type type = decoder.registerType(operand);
+  if (type == Type::None && which < form.types.size())
+    type = form.types[which];
+  return type == Type::None ? 32 : bitWidth(type);
+}
+
 } // namespace
 
 Decoded decodeFloat(Decoder &decoder, Op &op) {
@@ -142,31 +152,79 @@ Decoded decodeFloat(Decoder &decoder, Op &op) {
   if (!form.unknown.empty())
     return decoder.failModifier(form.unknown);
 
+  const auto &operands = instruction.operands;
+  if (operands.empty())
+    return decoder.fail("there are no operands");
+  const Operand &result = operands[0];
+  bool twoResults = result.kind == Operand::Kind::Pair;
+  bool isReciprocal = instruction.opcode == "rcp";
+  // Some registers are wider than what is converted.
+  unsigned resultBits = 0, sourceBits = 0;
   FloatOp chosen;
   bool wide = hasWideVectors();
-  const auto &operands = instruction.operands;
-  selectArithmetic(form, operands.size(), wide, chosen);
+  switch (group) {
+  case Group::None:
+    break;
+  case Group::Arithmetic:
+    if (isReciprocal && form.approx && form.types[0] == Type::F64) {
+      isReciprocal = false;
+      selectApproximation(form, wide, chosen);
+    } else {
+      selectArithmetic(form, operands.size(), wide, chosen);
+    }
+    break;
+  case Group::Approximation:
+    selectApproximation(form, wide, chosen);
+    break;
+  case Group::Comparison:
+    selectComparison(form, twoResults, operands.size() - 1, wide, chosen);
+    break;
+  case Group::Conversion:
+    resultBits = widthOf(decoder, result, form, 0);
+    if (operands.size() > 1)
+      sourceBits = widthOf(decoder, operands[1], form, 1);
+    selectConversion(form, operands.size(), resultBits, sourceBits, wide,
+                     chosen);
+    break;
+  }
   if (!chosen.run)
     return decoder.fail(chosen.problem);
-  // A reciprocal is a quotient of one.
-  bool isReciprocal = form.opcode == "rcp";
+  size_t numResults = chosen.results.size();
+  if (twoResults ? numResults != 2 || result.elements.size() != 2
+                 : numResults != 1)
+    return decoder.fail("a wrong number of results");
   if (!decoder.expectOperands(1 + chosen.sources.size() - isReciprocal))
     return Decoded::Failed;
+
+  llvm::SmallVector<Slot, 2> results;
+  for (size_t i = 0; i < numResults; ++i) {
+    const Operand &operand = twoResults ? result.elements[i] : result;
+    Type type = chosen.results[i];
+    if (resultBits && bitWidth(type) != resultBits)
+      type = resultBits == 64 ? Type::B64 : Type::B32;
+    results.push_back(decoder.resultSlot(operand, type));
+    if (results.back() == noSlot)
+      return Decoded::Failed;
+  }
   llvm::SmallVector<Slot, 4> sources;
-  if (isReciprocal)
+  if (isReciprocal) // A quotient of one.
     sources.push_back(chosen.sources[0] == Type::F64
                           ? decoder.constantSlot(0x3ff0000000000000, 64)
                           : decoder.constantSlot(0x3f800000, 32));
-  Slot result = decoder.resultSlot(operands[0], chosen.results[0]);
-  if (result == noSlot)
-    return Decoded::Failed;
   for (size_t i = 1; i < operands.size(); ++i) {
-    Slot slot = decoder.sourceSlot(operands[i], chosen.sources[i - 1]);
-    if (slot == noSlot)
+    Type type = chosen.sources[i - 1 + isReciprocal];
+    if (i == 1 && sourceBits == 64 && bitWidth(type) < 64)
+      type = Type::B64;
+    sources.push_back(decoder.sourceSlot(operands[i], type));
+    if (sources.back() == noSlot)
       return Decoded::Failed;
-    sources.push_back(slot);
+    if (!operands[i].isNegated)
+      continue;
+    if (type != Type::Pred || group != Group::Comparison)
+      return decoder.fail("an operand cannot be negated here");
+    chosen.immediate |= comparisonNegated;
   }
-  decoder.setSlots(op, {result}, sources);
+  decoder.setSlots(op, results, sources);
   op.run = chosen.run;
   op.opClass = chosen.opClass;
   op.flops = chosen.flops;

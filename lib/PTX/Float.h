@@ -61,7 +61,7 @@ enum class Arithmetic : uint8_t {
   Copysign,
 };
 
-enum class Approximation : uint8_t { Rsqrt, Ex2, Lg2, Sin, Cos, Tanh };
+enum class Approximation : uint8_t { Rcp, Rsqrt, Ex2, Lg2, Sin, Cos, Tanh };
 
 enum class Test : uint8_t {
   None,
@@ -123,6 +123,8 @@ void selectApproximation(const FloatForm &form, bool wide, FloatOp &op);
 /// the destination.
 void selectComparison(const FloatForm &form, bool twoResults, size_t sources,
                       bool wide, FloatOp &op);
+/// In `immediate` of a comparison or selection: its last source is negated.
+constexpr uint64_t comparisonNegated = 4;
 /// cvt. The widths are those of the registers (32 or 64: cells; the result's
 /// exactly, to which an integer result is extended).
 void selectConversion(const FloatForm &form, size_t operands,
