@@ -103,7 +103,7 @@ TEST_F(BarrierTest, PartOfAWarp) {
     exit;
   )"),
                               FindingKind::BarrierDivergence);
-  EXPECT_TRUE(has(finding.message, "lanes 0-15 wait at PTX line 15 `bar.sync "
+  EXPECT_TRUE(has(finding.message, "lanes 0-15 wait at PTX line 17 `bar.sync "
                                    "0;`"))
       << finding.message;
   EXPECT_TRUE(has(finding.message, "lanes 16-31")) << finding.message;
@@ -212,11 +212,19 @@ TEST_F(BarrierTest, CountsThatNoWarpsHave) {
 }
 
 TEST_F(BarrierTest, MoreThanItIsFor) {
-  shape.block = {96, 1, 1};
-  Finding finding =
-      runFaulty(kernel("bar.arrive 1, 64;\nbar.sync 1, 64;\nexit;\n"),
-                FindingKind::Deadlock);
-  EXPECT_TRUE(has(finding.message, "barrier 1 has")) << finding.message;
+  shape.block = {64, 1, 1};
+  Finding finding = runFaulty(kernel(R"(
+    and.b32 %r1, %t, 0x30;
+    setp.eq.u32 %p1, %r1, 16;
+    @%p1 bra OTHER;
+    barrier.sync 1, 32;
+    exit;
+  OTHER:
+    barrier.sync 2, 32;
+    exit;
+  )"),
+                              FindingKind::BarrierMismatch);
+  EXPECT_EQ(finding.message, "48 threads came to barrier 1, which is for 32");
 }
 
 TEST_F(BarrierTest, OfAWarp) {

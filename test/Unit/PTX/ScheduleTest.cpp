@@ -156,7 +156,7 @@ TEST_F(ScheduleTest, BlocksThatDoNotFitAreNotWaitedFor) {
   shape.block = {1, 1, 1};
   shape.grid = {64, 1, 1};
   options.hostThreads = 1;
-  options.instructionBudget = 20'000'000;
+  options.instructionBudget = 1'000'000;
   // 32 blocks at most are on a multiprocessor; 31 of them leave one by one, and
   // those behind them come: only a waiting loop of 33 would starve.
   EXPECT_TRUE(run(kernel(waitForBlocks)).completed);

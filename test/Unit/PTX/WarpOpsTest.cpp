@@ -112,7 +112,7 @@ TEST_F(WarpOpsTest, ALaneThatDoesNotCome) {
   Finding finding = runFaulty(kernel(R"(
     setp.lt.u32 %p1, %t, 30;
     @%p1 bra VOTE;
-    bar.sync 1, 64;
+    bar.warp.sync 0xc0000001;
     exit;
   VOTE:
     vote.sync.ballot.b32 %r1, %p1, -1;
@@ -255,15 +255,15 @@ TEST_F(WarpOpsTest, FormsThatAreNotKnown) {
   };
   EXPECT_EQ(
       message("shfl.up.b32 %r1, %t, 1, 0;"),
-      "line 13: `shfl.up.b32 %r1, %t, 1, 0;`: only the form with .sync is "
+      "line 14: `shfl.up.b32 %r1, %t, 1, 0;`: only the form with .sync is "
       "supported");
   EXPECT_EQ(message("bar.sync.foo 0;"),
-            "line 13: `bar.sync.foo 0;`: modifier .foo is not supported");
+            "line 14: `bar.sync.foo 0;`: modifier .foo is not supported");
   EXPECT_EQ(message("fence.acquire.sync_restrict::shared::cluster.cluster;"),
-            "line 13: `fence.acquire.sync_restrict::shared::cluster.cluster;`: "
+            "line 14: `fence.acquire.sync_restrict::shared::cluster.cluster;`: "
             "a fence of one side is not supported");
   EXPECT_EQ(message("vote.sync.ballot.pred %p1, %p2, -1;"),
-            "line 13: `vote.sync.ballot.pred %p1, %p2, -1;`: expected .all, "
+            "line 14: `vote.sync.ballot.pred %p1, %p2, -1;`: expected .all, "
             ".any or .uni with .pred, or .ballot.b32");
 }
 
