@@ -586,6 +586,8 @@ WarpRun::Stop WarpRun::runGroup(size_t at, Tally &tally, uint32_t limit,
         pc = step.op->target;
         continue;
       }
+      // All lanes execute it, also those that it does not take away.
+      counts[pc].lanes += __builtin_popcount(mask & ~active);
       if (step.op->mayBeUninitialized)
         checkGuard(*step.op, mask);
       if (tracksTaint && taints[step.guard] & mask)
