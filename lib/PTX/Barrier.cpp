@@ -28,13 +28,12 @@ unsigned BlockRun::liveThreads() const {
 
 void BlockRun::arrive(WarpRun &run, size_t at, bool isDivergent) {
   Warp &warp = run.warp;
-  Group &group = run.groups[at];
-  const Program &program = *group.frame->program;
-  const Op &op = program.code[group.pc];
+  const Program &program = *run.groups[at].frame->program;
+  const Op &op = program.code[run.groups[at].pc];
   const auto &info = *static_cast<const BarrierInfo *>(op.info);
   using Kind = BarrierInfo::Kind;
   bool isReduction = info.kind != Kind::Sync && info.kind != Kind::Arrive;
-  unsigned lane = firstLane(group.mask);
+  unsigned lane = firstLane(run.groups[at].mask);
   run.progressed = true;
 
   auto valueOf = [&](unsigned source) {
@@ -42,14 +41,12 @@ void BlockRun::arrive(WarpRun &run, size_t at, bool isDivergent) {
   };
   for (unsigned i = 0; i <= unsigned(info.hasCount); ++i) {
     Slot slot = op.operand(i);
-    if (warp.tracksTaint && (warp.taint(slot) & group.mask))
+    if (warp.tracksTaint && (warp.taint(slot) & run.groups[at].mask))
       warp.breakProof(op, "a barrier depends on buffer contents");
-    if (!(slot & constantBit) && run.splitByValue(at, slot, false)) {
-      // The others come to it by themselves.
-      run.groups[at].state = Group::State::Ready;
-      return;
-    }
+    if (run.splitByValue(at, slot, false))
+      run.groups.back().state = Group::State::Ready;
   }
+  Group &group = run.groups[at];
   unsigned number = valueOf(0);
   unsigned count = info.hasCount ? valueOf(1) : 0;
   if (number >= barriers.size()) {
@@ -65,7 +62,11 @@ void BlockRun::arrive(WarpRun &run, size_t at, bool isDivergent) {
                    " threads is no multiple of a warp's 32");
     return;
   }
-  if (isDivergent)
+  // Once for the warp: those that come to it later were named.
+  bool isTold = llvm::any_of(run.groups, [](const Group &one) {
+    return one.state == Group::State::InBarrier;
+  });
+  if (isDivergent && !isTold)
     warp.report(op, lane, FindingKind::BarrierDivergence, 0,
                 "not all threads of the warp come to it together; " +
                     run.whereabouts());
@@ -227,9 +228,17 @@ void BlockRun::reportStuck() {
   if (!culprit)
     return;
   size_t at = 0;
-  for (size_t i = 0; i < culprit->groups.size(); ++i)
-    if (culprit->groups[i].state == Group::State::AtWarpSync)
+  LaneMask lowest = 0;
+  for (size_t i = 0; i < culprit->groups.size(); ++i) {
+    const Group &one = culprit->groups[i];
+    if (kind == FindingKind::ShuffleMask &&
+        one.state != Group::State::AtWarpSync)
+      continue;
+    if (!lowest || (one.mask & -one.mask) < lowest) {
+      lowest = one.mask & -one.mask;
       at = i;
+    }
+  }
   const Group &group = culprit->groups[at];
   culprit->load(group);
   const Op &op = group.frame->program->code[group.pc];

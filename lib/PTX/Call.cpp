@@ -34,8 +34,7 @@ bool WarpRun::call(size_t at, const Op &op) {
   const Program *callee = info.callee;
   if (!callee) {
     Slot slot = op.operand(0);
-    if (splitByValue(at, slot, true))
-      return false;
+    splitByValue(at, slot, true);
     unsigned lane = firstLane(groups[at].mask);
     if (warp.tracksTaint && (warp.taint(slot) & groups[at].mask))
       warp.breakProof(op,

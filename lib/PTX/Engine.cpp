@@ -23,8 +23,9 @@
 
 namespace fsr::ptx {
 
-/// In a turn; more of them look like a loop that waits.
-static constexpr unsigned pollsATurn = 64;
+/// Looks at memory that others may change, in a turn; more of them seem to be a
+/// loop that waits.
+static constexpr unsigned pollsATurn = 64, cooperativePolls = 8;
 
 /// Instructions that a group may run while others of its warp wait to be met.
 static constexpr unsigned mostPatience = 1 << 17;
@@ -255,17 +256,26 @@ void WarpRun::splitOff(size_t at, LaneMask lanes, uint32_t pc) {
 }
 
 bool WarpRun::splitByValue(size_t at, Slot slot, bool isWide) {
+  if (slot & constantBit)
+    return false;
   LaneMask mask = groups[at].mask, others = 0;
-  unsigned first = firstLane(mask);
-  for (LaneMask rest = mask; rest; rest &= rest - 1) {
-    unsigned lane = firstLane(rest);
-    bool isSame = isWide ? warp.lanes<uint64_t>(slot)[lane] ==
-                               warp.lanes<uint64_t>(slot)[first]
-                         : warp.lanes<uint32_t>(slot)[lane] ==
-                               warp.lanes<uint32_t>(slot)[first];
-    if (!isSame)
-      others |= LaneMask(1) << lane;
-  }
+  auto compare = [&](auto *values) {
+    auto first = values[firstLane(mask)];
+    if (mask == allLanes) {
+      auto difference = first ^ first;
+      for (unsigned lane = 0; lane < warpLanes; ++lane)
+        difference |= values[lane] ^ first;
+      if (!difference)
+        return;
+    }
+    for (LaneMask rest = mask; rest; rest &= rest - 1)
+      if (values[firstLane(rest)] != first)
+        others |= rest & -rest;
+  };
+  if (isWide)
+    compare(warp.lanes<uint64_t>(slot));
+  else
+    compare(warp.lanes<uint32_t>(slot));
   if (!others)
     return false;
   splitOff(at, others, groups[at].pc);
@@ -496,6 +506,8 @@ WarpRun::Stop WarpRun::runGroup(size_t at, Tally &tally, uint32_t limit,
   const bool tracksTaint =
       warp.tracksTaint && !launch.isProofBroken.load(std::memory_order_relaxed);
   warp.tracksTaint = tracksTaint;
+  const unsigned mostPolls =
+      launch.shape.cooperative ? cooperativePolls : pollsATurn;
   const bool isPreempted = launch.options.schedule == Schedule::RandomWarps;
   LaneMask *taints = warp.taintOf;
   LaneMask mask = groups[at].mask;
@@ -555,7 +567,7 @@ WarpRun::Stop WarpRun::runGroup(size_t at, Tally &tally, uint32_t limit,
         passTaint(*step.op, active, mask);
       if (active)
         step.run(warp, *step.op, active);
-      if (step.isPolling && ++polls >= pollsATurn)
+      if (step.isPolling && ++polls >= mostPolls)
         return leave(Stop::Spinning);
       if (isPreempted && random.below(8) == 0)
         return leave(Stop::Fuel);
@@ -563,7 +575,7 @@ WarpRun::Stop WarpRun::runGroup(size_t at, Tally &tally, uint32_t limit,
     case Step::General:
       ++pc;
       runGeneral(step, active, mask, tracksTaint);
-      if (step.isPolling && ++polls >= pollsATurn)
+      if (step.isPolling && ++polls >= mostPolls)
         return leave(Stop::Spinning);
       continue;
     case Step::Controlled:
@@ -722,8 +734,7 @@ void WarpRun::exitLanes(size_t at) {
 }
 
 bool WarpRun::jumpIndexed(size_t at, const Op &op) {
-  if (splitByValue(at, op.operand(0), false))
-    return false;
+  bool isSplit = splitByValue(at, op.operand(0), false);
   Group &group = groups[at];
   const auto &table = *static_cast<const LabelTable *>(op.info);
   if (warp.tracksTaint && warp.taint(op.operand(0)) & group.mask)
@@ -737,7 +748,7 @@ bool WarpRun::jumpIndexed(size_t at, const Op &op) {
     return false;
   }
   group.pc = table.targets[index];
-  return groups.size() == 1;
+  return !isSplit && groups.size() == 1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -750,12 +761,10 @@ LaneMask WarpRun::maskOf(const Op &op, unsigned lane) {
 }
 
 bool WarpRun::syncWarp(size_t at, const Op &op) {
-  LaneMask group = groups[at].mask;
+  // Parts with masks of their own take part one after the other.
   Slot slot = op.operand(op.maskSource);
-  if (!(slot & constantBit) && splitByValue(at, slot, false)) {
-    // Each part waits for its own mask; they may be different ones of one op.
-    return false;
-  }
+  bool isSplit = splitByValue(at, slot, false);
+  LaneMask group = groups[at].mask;
   LaneMask mask = maskOf(op, firstLane(group));
   if (LaneMask strangers = group & ~mask) {
     warp.report(op, firstLane(strangers), FindingKind::ShuffleMask, 0,
@@ -779,7 +788,7 @@ bool WarpRun::syncWarp(size_t at, const Op &op) {
       passTaint(op, group, group);
     progressed = true;
     ++groups[at].pc;
-    return true;
+    return !isSplit;
   }
   groups[at].state = Group::State::AtWarpSync;
   return false;
