@@ -74,7 +74,11 @@ public:
     auto found = byName.find(function);
     if (found == byName.end())
       return std::nullopt;
-    return firstFunctionAddress + found->second * functionStride;
+    return addressOf(*loaded.module, *programs[found->second]->function);
+  }
+  static uint64_t addressOf(const Module &module, const Function &function) {
+    return firstFunctionAddress +
+           uint64_t(&function - module.functions.data()) * functionStride;
   }
 
   /// Decodes all functions; the message of the first that is not supported.
@@ -96,8 +100,14 @@ public:
   Program &entry() { return *programs[0]; }
   FunctionTable table() const {
     FunctionTable result;
-    for (const auto &program : programs)
-      result.push_back(program.get());
+    result.byAddress.resize(loaded.module->functions.size());
+    for (const auto &program : programs) {
+      result.programs.push_back(program.get());
+      const Function &function = *program->function;
+      if (!function.isEntry)
+        result.byAddress[&function - loaded.module->functions.data()] =
+            program.get();
+    }
     return result;
   }
   bool usesHeap = false;
@@ -319,12 +329,16 @@ llvm::Error Gpu::initialise(LoadedModule &loaded, const Function *function,
       if (target == loaded.addresses.end() && function)
         target = loaded.addresses.find(
             LinkedKernel::localName(*function, value.symbol));
-      if (target == loaded.addresses.end())
+      const Function *called = loaded.module->findFunction(value.symbol);
+      if (target != loaded.addresses.end())
+        bits += target->second;
+      else if (called)
+        bits += LinkedKernel::addressOf(*loaded.module, *called);
+      else
         return makeError(ErrorKind::Unsupported,
                          "variable " + variable.name +
                              " holds the address of " + value.symbol +
                              ", which is not in global memory");
-      bits += target->second;
       if (value.mask)
         bits = (bits & value.mask) >> llvm::countr_zero(value.mask);
     }
@@ -678,7 +692,7 @@ llvm::Expected<LaunchResult> Gpu::launch(unsigned module,
   result.findings = sink.takeFindings();
   result.remarks = sink.takeRemarks();
   result.counters = tally.counters;
-  for (const Program *one : table)
+  for (const Program *one : table.programs)
     count(*one, tally.ops[one->number], result);
   result.output = std::move(launch.output);
   result.proof.broken = launch.proofBroken;
