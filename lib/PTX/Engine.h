@@ -65,9 +65,12 @@ struct Group {
 };
 
 class BlockRun;
-/// A kernel and the functions that it may reach, by `Program::number`; the
-/// address of a function is `firstFunctionAddress` and its number of strides.
-using FunctionTable = std::vector<const Program *>;
+/// A kernel and the functions that it may reach. The address of a function is
+/// `firstFunctionAddress` and its number in the module in strides.
+struct FunctionTable {
+  std::vector<const Program *> programs;  ///< By `Program::number`.
+  std::vector<const Program *> byAddress; ///< By number in the module, or null.
+};
 constexpr uint64_t firstFunctionAddress = 0x10000;
 constexpr uint64_t functionStride = 16;
 

@@ -296,14 +296,14 @@ void runBlocks(Launch &launch, const FunctionTable &functions,
   numThreads = unsigned(std::min<uint64_t>(numThreads, numBlocks));
   std::vector<Tally> tallies(numThreads);
   for (Tally &one : tallies)
-    one.ops.resize(functions.size());
+    one.ops.resize(functions.programs.size());
   std::vector<std::thread> others;
   for (unsigned i = 1; i < numThreads; ++i)
     others.emplace_back([&, i] { pool.work(tallies[i]); });
   pool.work(tallies[0]);
   for (std::thread &other : others)
     other.join();
-  tally.ops.resize(functions.size());
+  tally.ops.resize(functions.programs.size());
   for (const Tally &one : tallies) {
     tally.counters += one.counters;
     for (size_t f = 0; f < one.ops.size(); ++f) {

@@ -137,8 +137,8 @@ struct Operand {
     Pair,          ///< `%p|%q`: two results in `elements`; one may be a sink.
   } kind = Kind::None;
   bool isNegated = false; ///< `!%p`, `-%r`.
-  /// A `.param` variable, `.b0`..`.h1` selectors and the like: the text after
-  /// the name, without its dot.
+  /// `.b0`..`.h1` after a register, `.unified` after an address and the like,
+  /// without the dot.
   std::string selector;
   uint32_t index = 0;
   uint64_t bits = 0;

@@ -156,7 +156,8 @@ TEST(ParserTest, Addresses) {
                       "ld.global.u32 r0, [d-4];\n"
                       "ld.global.u32 r0, [g+2*4+1];\n"
                       "ld.global.u32 r0, [4096];\n"
-                      "x [d, {r0, r1, r2}], [r0+8];\n}\n");
+                      "x [d, {r0, r1, r2}], [r0+8];\n"
+                      "ld.global.u32 r0, [g].unified;\n}\n");
   ASSERT_TRUE(module);
   const std::vector<Instruction> &code = module->functions[0].code;
   auto address = [&](unsigned i, unsigned operand) -> const Operand & {
@@ -179,6 +180,8 @@ TEST(ParserTest, Addresses) {
   EXPECT_EQ(tensor.elements[1].kind, Kind::Vector);
   EXPECT_EQ(tensor.elements[1].elements.size(), 3u);
   EXPECT_EQ(address(5, 1).bits, 8u);
+  EXPECT_EQ(address(5, 1).selector, "");
+  EXPECT_EQ(address(6, 1).selector, "unified");
 }
 
 TEST(ParserTest, AddressesAsValues) {
