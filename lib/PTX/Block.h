@@ -24,6 +24,11 @@ public:
   /// The parameter block with the state of its bytes.
   Region params;
   unsigned number = 0; ///< Counts launches of the GPU.
+  unsigned numMultiprocessors = 0;
+  /// What `%envreg1` and `%envreg2` point to: the words that grid barriers use.
+  uint64_t gridWorkspace = 0;
+  /// For malloc of kernels.
+  class DeviceHeap *heap = nullptr;
 
   std::mutex lock; ///< Of what follows.
   std::string output;

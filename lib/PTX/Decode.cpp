@@ -359,8 +359,11 @@ void Decoder::run() {
     }
     if (decoded == Decoded::NotMine)
       fail("instruction " + current->opcode + " is not supported");
-    if (op.opClass == OpClass::Integer && op.numResults && !op.isCopy)
-      op.isCopy = current->opcode == "mov" || current->opcode == "selp";
+    // Stores to memory that others do not see copy as well.
+    op.isCopy |= current->opcode == "mov" || current->opcode == "selp" ||
+                 (current->opcode == "st" &&
+                  (current->has("shared") || current->has("shared::cta") ||
+                   current->has("local") || current->has("param")));
     program.code.push_back(std::move(op));
   }
   if (hasFailed) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The handlers of loads and stores.
+// The handlers of loads and stores, for each set of CPU features.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,25 +11,45 @@ namespace fsr::ptx {
 
 namespace {
 
-void load(Warp &warp, const Op &op, LaneMask active) {
-  const auto &info = *static_cast<const MemoryInfo *>(op.info);
-  uint64_t at[warpLanes];
-  lanesAddresses(warp, op, info, op.operand(0), at);
-  countAccess(warp, info, active, at, /*isWrite=*/false);
-  loadLanes(warp, op, info, active, at);
-}
+namespace base {
+#include "Lanes.inl"
+#include "MemoryAccess.inl"
+} // namespace base
 
-void store(Warp &warp, const Op &op, LaneMask active) {
-  const auto &info = *static_cast<const MemoryInfo *>(op.info);
-  uint64_t at[warpLanes];
-  lanesAddresses(warp, op, info, op.operand(0), at);
-  countAccess(warp, info, active, at, /*isWrite=*/true);
-  storeLanes(warp, op, info, active, at);
+#if defined(__x86_64__) && defined(__clang__)
+#pragma clang attribute push(                                                  \
+    __attribute__((target("avx2,fma,f16c,bmi,bmi2,lzcnt"))),                   \
+    apply_to = function)
+namespace v3 {
+#include "Lanes.inl"
+#include "MemoryAccess.inl"
+} // namespace v3
+#pragma clang attribute pop
+
+bool hasV3() {
+  static const bool has = __builtin_cpu_supports("avx2") &&
+                          __builtin_cpu_supports("bmi2") &&
+                          __builtin_cpu_supports("fma");
+  return has;
 }
+#endif
 
 } // namespace
 
-Handler loadHandler(unsigned, unsigned) { return load; }
-Handler storeHandler(unsigned, unsigned) { return store; }
+Handler loadHandler(unsigned elementBytes, unsigned vector) {
+#if defined(__x86_64__) && defined(__clang__)
+  if (hasV3())
+    return v3::loadHandler(elementBytes, vector);
+#endif
+  return base::loadHandler(elementBytes, vector);
+}
+
+Handler storeHandler(unsigned elementBytes, unsigned vector) {
+#if defined(__x86_64__) && defined(__clang__)
+  if (hasV3())
+    return v3::storeHandler(elementBytes, vector);
+#endif
+  return base::storeHandler(elementBytes, vector);
+}
 
 } // namespace fsr::ptx

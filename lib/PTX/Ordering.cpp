@@ -292,6 +292,48 @@ KnowledgePtr withThread(const KnowledgePtr &base, uint32_t block,
   return join(base, made);
 }
 
+/// What the warp's lanes released by their fences, as one.
+KnowledgePtr gatherReleased(WarpClock &clock, LaneMask lanes, unsigned which) {
+  if (!clock.messages)
+    return nullptr;
+  const std::array<LaneMessages, warpLanes> &messages = *clock.messages;
+  KnowledgePtr all;
+  for (unsigned lane = 0; lane < warpLanes;) {
+    const LaneMessages &own = messages[lane];
+    if (!(lanes >> lane & 1) || !own.released[which]) {
+      ++lane;
+      continue;
+    }
+    // Lanes that made one fence together are one run of threads.
+    unsigned end = lane + 1;
+    while (end < warpLanes && lanes >> end & 1 &&
+           messages[end].released[which] == own.released[which] &&
+           messages[end].releasedTick[which] == own.releasedTick[which])
+      ++end;
+    auto run = std::make_shared<Knowledge>();
+    Entry entry;
+    entry.first = entry.last = clock.block->block;
+    addException(entry, {uint16_t(clock.index * 32 + lane),
+                         uint16_t(clock.index * 32 + end - 1),
+                         own.releasedTick[which]});
+    run->entries.push_back(std::move(entry));
+    all = join(all, join(own.released[which], run));
+    lane = end;
+  }
+  return all;
+}
+
+/// After lanes met, each passes on what the others had released: the fences
+/// of all threads and a barrier count for the one thread that sets the flag.
+void spreadReleased(WarpClock &clock, LaneMask lanes, unsigned which,
+                    const KnowledgePtr &all) {
+  if (!all)
+    return;
+  std::array<LaneMessages, warpLanes> &messages = messagesOf(clock);
+  for (LaneMask rest = lanes; rest; rest &= rest - 1)
+    messages[__builtin_ctz(rest)].released[which] = all;
+}
+
 MessageTable &tableFor(Warp &warp, uint64_t location) {
   return location - sharedWindow < windowBytes
              ? clockOf(warp).block->messages
@@ -338,6 +380,16 @@ void orderBarrier(Block &block, llvm::ArrayRef<Warp *> warps) {
           floor = std::min(floor, joint[v]);
       clock.warps[w].floor = floor;
     }
+  }
+  if (clock.hasFenced) {
+    for (unsigned which = 0; which < 2; ++which) {
+      KnowledgePtr all;
+      for (unsigned w : passed)
+        all = join(all, gatherReleased(clock.warps[w], allLanes, which));
+      for (unsigned w : passed)
+        spreadReleased(clock.warps[w], allLanes, which, all);
+    }
+    clock.hasFenced = passed.size() != count;
   }
   if (clock.hasNews) {
     KnowledgePtr known, pending, updates, tolerated;
@@ -390,6 +442,9 @@ void orderWarp(Warp &warp, LaneMask lanes) {
   if (block.hasNews && clock.messages)
     for (auto member : {&LaneMessages::known, &LaneMessages::pending})
       spread(clock, lanes, gather(clock, lanes, member), member);
+  if (block.hasFenced && clock.messages)
+    for (unsigned which = 0; which < 2; ++which)
+      spreadReleased(clock, lanes, which, gatherReleased(clock, lanes, which));
   block.advance();
 }
 
@@ -432,6 +487,7 @@ void orderFence(Warp &warp, LaneMask lanes, Scope scope) {
       own.releasedTick[i] = now;
     }
   }
+  block.hasFenced = true;
   block.advance();
 }
 
@@ -624,17 +680,22 @@ std::string who(const View &view, uint64_t old, const Touch &touch) {
 
 enum class Conflict { ReadAfterWrite, WriteAfterWrite, WriteAfterRead };
 
-/// Whether the lane (or one it met since) saw a strong write of that block: a
-/// flag that announced the data.
+/// Whether the block saw a strong write of that block, or at least of another:
+/// a flag that may have announced the data.
 const FlagRead *flagFrom(const View &view, uint64_t old) {
   if (view.isShared)
     return nullptr;
+  const FlagRead *found = nullptr;
   for (const WarpClock &warp : view.clock.block->warps)
-    for (const FlagRead &one : warp.flagReads)
-      if (one.address &&
-          !((one.writer ^ old) & (cell::blockMask | cell::launchMask)))
+    for (const FlagRead &one : warp.flagReads) {
+      if (!one.address || (one.writer ^ view.base) & cell::launchMask)
+        continue;
+      if (!((one.writer ^ old) & cell::blockMask))
         return &one;
-  return nullptr;
+      if ((one.writer ^ view.base) & cell::blockMask)
+        found = &one;
+    }
+  return found;
 }
 
 void reportConflict(const View &view, const Touch &touch, uint64_t old,
@@ -683,9 +744,10 @@ void reportConflict(const View &view, const Touch &touch, uint64_t old,
     if (const FlagRead *flag = flagFrom(view, old)) {
       touch.warp.report(
           touch.op, touch.lane, FindingKind::UnorderedMessage, address,
-          "reads what " + Twine(them) + " wrote; its flag at 0x" +
+          "reads what " + Twine(them) + " wrote; a flag at 0x" +
               llvm::utohexstr(flag->address, true) +
-              " was seen, but no fence or release orders the data before it");
+              " was seen, but no fence or release of the writer orders the "
+              "data before it");
       return;
     }
   }

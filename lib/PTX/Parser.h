@@ -25,8 +25,8 @@ namespace limits {
 constexpr size_t textBytes = size_t(256) << 20;
 constexpr unsigned depth = 64; ///< Of scopes, expressions and braces each.
 // Of a module.
-constexpr size_t instructions = size_t(2) << 20;
-constexpr size_t operands = size_t(8) << 20;
+constexpr size_t instructions = size_t(1) << 20;
+constexpr size_t operands = size_t(4) << 20;
 constexpr size_t registers = size_t(4) << 20;
 constexpr size_t scopes = size_t(1) << 18;
 constexpr size_t initialValues = size_t(16) << 20;

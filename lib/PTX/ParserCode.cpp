@@ -430,7 +430,13 @@ bool Parser::parseAddress(Operand &into, unsigned depth) {
   while (accept(","))
     if (!parseOperand(into.elements.emplace_back(), depth + 1, false))
       return false;
-  return expect("]");
+  if (!expect("]"))
+    return false;
+  if (token.kind == Token::Kind::Dot) {
+    into.selector = token.text.str();
+    advance();
+  }
+  return true;
 }
 
 bool Parser::parseNamed(Operand &into, bool allowPair) {

@@ -137,8 +137,8 @@ struct Operand {
     Pair,          ///< `%p|%q`: two results in `elements`; one may be a sink.
   } kind = Kind::None;
   bool isNegated = false; ///< `!%p`, `-%r`.
-  /// A `.param` variable, `.b0`..`.h1` selectors and the like: the text after
-  /// the name, without its dot.
+  /// `.b0`..`.h1` after a register, `.unified` after an address and the like,
+  /// without the dot.
   std::string selector;
   uint32_t index = 0;
   uint64_t bits = 0;
@@ -149,6 +149,13 @@ struct Operand {
 };
 
 struct Instruction {
+  Instruction() = default;
+  Instruction(const Instruction &) = default;
+  Instruction &operator=(const Instruction &) = default;
+  /// A vector that grows would copy without the promise.
+  Instruction(Instruction &&) noexcept = default;
+  Instruction &operator=(Instruction &&) noexcept = default;
+
   llvm::StringRef opcode; ///< "ld"
   /// Without their dots: {"global", "v4", "f32"}; `::` stays inside one.
   llvm::SmallVector<llvm::StringRef, 4> modifiers;
@@ -181,9 +188,9 @@ struct Function {
   bool isEntry = false, isExtern = false; ///< Extern: declared, no body.
   std::vector<Variable> results, parameters;
   std::vector<RegisterDecl> registers;
-  /// `.local`, `.shared`, `.param` declared inside, and what else is; `.shared` ones are one per
-  /// block, whatever scope they stand in. Names are unique: those of inner
-  /// scopes carry a suffix.
+  /// What is declared inside: `.local`, `.shared`, `.param`… `.shared`
+  /// ones are one per block, whatever scope they stand in. Names are unique:
+  /// those of inner scopes carry a suffix.
   std::vector<Variable> variables;
   std::vector<Instruction> code;
   std::vector<LabelList> labelLists;

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Blocks over host threads. A thread takes a block and runs it for a quantum; a
+// block that is not done then, or only waits, goes to the end of a queue, and
+// the thread takes another, so that a block which waits for one that has not
+// begun gets what it waits for as far as a GPU of the modelled size would let
+// it. A cooperative launch has all its blocks begun from the start.
+//
+// With one host thread a launch is the same every time for a seed. With more,
+// blocks that talk to one another may see each other in another order.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Engine.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <thread>
+
+namespace fsr::ptx {
+
+/// Instructions of a warp before another one's turn.
+static constexpr uint64_t turnFuel = 4096;
+/// Instructions of a block before another one's turn.
+static constexpr uint64_t blockQuantum = uint64_t(1) << 21;
+static constexpr uint64_t cooperativeQuantum = uint64_t(1) << 14;
+
+BlockRun::BlockRun(Launch &launch, const FunctionTable &functions)
+    : launch(launch), functions(functions) {
+  const std::array<unsigned, 3> &size = launch.shape.block;
+  block.launch = &launch;
+  block.numThreads = size[0] * size[1] * size[2];
+  unsigned numWarps = (block.numThreads + warpLanes - 1) / warpLanes;
+  for (unsigned i = 0; i < numWarps; ++i)
+    block.warps.push_back(std::make_unique<Warp>());
+  for (unsigned i = 0; i < numWarps; ++i)
+    runs.push_back(std::make_unique<WarpRun>(*this, i));
+}
+
+BlockRun::~BlockRun() = default;
+
+void BlockRun::reset(uint64_t linear) {
+  const LaunchShapeOf &shape = launch.shape;
+  block.linear = linear;
+  // Blocks of a cluster follow one another.
+  block.index = {unsigned(linear % shape.grid[0]),
+                 unsigned(linear / shape.grid[0] % shape.grid[1]),
+                 unsigned(linear / (uint64_t(shape.grid[0]) * shape.grid[1]))};
+  block.shared.reset(launch.program->sharedBytes + shape.sharedBytes);
+  block.clock = makeBlockClock(linear, runs.size());
+  random = Random(launch.options.seed * 0x9e3779b97f4a7c15 ^ linear);
+  for (Barrier &barrier : barriers)
+    barrier.isOpen = false;
+  numOpen = 0;
+  spinRounds = 0;
+  nextWarp = 0;
+  for (unsigned i = 0; i < runs.size(); ++i) {
+    unsigned threads = std::min(block.numThreads - i * warpLanes, warpLanes);
+    LaneMask existing =
+        threads == warpLanes ? allLanes : (LaneMask(1) << threads) - 1;
+    runs[i]->warp.clock = nullptr;
+    runs[i]->warp.counters = Counters();
+    runs[i]->reset(existing, random.next());
+  }
+}
+
+BlockRun::Outcome BlockRun::run(Tally &tally, uint64_t quantum,
+                                uint64_t &executed) {
+  using Turn = WarpRun::Turn;
+  bool isRandom = launch.options.schedule != Schedule::Lockstep;
+  bool didAnything = false;
+  auto finish = [&](Outcome outcome) {
+    if (outcome == Outcome::Done || launch.findings->isStopped())
+      for (const auto &run : runs) {
+        tally.counters += run->warp.counters;
+        run->warp.counters = Counters();
+      }
+    return outcome;
+  };
+  executed = 0;
+  while (executed < quantum) {
+    bool anyLeft = false, anyRan = false, allSpin = true, anyPolling = false;
+    for (size_t i = 0; i < runs.size(); ++i) {
+      // RandomWarps: any warp, as often as it falls on it.
+      size_t at = isRandom ? random.below(unsigned(runs.size())) : i;
+      WarpRun &run = *runs[at];
+      if (!run.groups.empty())
+        anyLeft = true;
+      if (run.groups.empty() || !run.isRunnable)
+        continue;
+      uint64_t fuel = turnFuel;
+      Turn turn = run.run(tally, fuel);
+      executed += turnFuel - fuel;
+      if (launch.findings->isStopped())
+        return finish(Outcome::Stuck);
+      anyRan |= run.progressed;
+      allSpin &= turn == Turn::Spinning || turn == Turn::Blocked ||
+                 turn == Turn::Polling || turn == Turn::Done;
+      if (turn == Turn::Blocked)
+        run.isRunnable = false;
+      if (turn == Turn::Polling)
+        anyPolling = true;
+      if (executed >= quantum)
+        break;
+    }
+    didAnything |= anyRan;
+    if (isRandom && !anyRan) {
+      // The dice may have missed those that can run.
+      anyLeft = false;
+      for (const auto &run : runs)
+        anyLeft |= !run->groups.empty();
+    }
+    if (!anyLeft)
+      return finish(Outcome::Done);
+    if (!anyRan) {
+      bool anyRunnable = false;
+      for (const auto &run : runs)
+        anyRunnable |= run->isRunnable && !run->groups.empty();
+      if (!anyRunnable) {
+        reportStuck();
+        return finish(Outcome::Stuck);
+      }
+      if (isRandom && !anyPolling && ++spinRounds < 1000)
+        continue;
+      spinRounds = 0;
+      return finish(didAnything ? Outcome::Spent : Outcome::Waiting);
+    }
+    if (allSpin && ++spinRounds >= (launch.shape.cooperative ? 2u : 8u)) {
+      spinRounds = 0;
+      return finish(Outcome::Spent);
+    }
+    if (!allSpin)
+      spinRounds = 0;
+  }
+  return finish(Outcome::Spent);
+}
+
+namespace {
+/// The blocks of a launch, and who runs which.
+class Pool {
+public:
+  Pool(Launch &launch, const FunctionTable &functions, unsigned mostResident)
+      : launch(launch), functions(functions), mostResident(mostResident) {
+    const auto &grid = launch.shape.grid;
+    numBlocks = uint64_t(grid[0]) * grid[1] * grid[2];
+    order = Random(launch.options.seed);
+    // A stride that meets each block once, for schedules other than lockstep.
+    if (launch.options.schedule != Schedule::Lockstep && numBlocks > 2) {
+      do
+        stride = 1 + order.next() % (numBlocks - 1);
+      while (std::__gcd(stride, numBlocks) != 1);
+      firstBlock = order.next() % numBlocks;
+    }
+  }
+
+  void work(Tally &tally);
+
+private:
+  struct Item {
+    std::unique_ptr<BlockRun> run;
+    bool isNew = false;
+    uint64_t number = 0;
+  };
+  std::optional<Item> take();
+  void giveBack(Item item, BlockRun::Outcome outcome, uint64_t executed);
+
+  Launch &launch;
+  const FunctionTable &functions;
+  uint64_t mostResident = 0, numBlocks = 0, stride = 1, firstBlock = 0;
+  Random order{0};
+
+  std::mutex lock;
+  std::condition_variable changed;
+  uint64_t nextBlock = 0, numResident = 0, numDone = 0, numRunning = 0;
+  /// Slices given to blocks that were put aside since a block was begun.
+  uint64_t resumed = 0;
+  uint64_t idleSlices = 0;
+  uint64_t executed = 0;
+  std::deque<std::unique_ptr<BlockRun>> aside;
+  std::vector<std::unique_ptr<BlockRun>> unused;
+};
+
+std::optional<Pool::Item> Pool::take() {
+  std::unique_lock<std::mutex> held(lock);
+  for (;;) {
+    if (launch.findings->isStopped() || numDone == numBlocks)
+      return std::nullopt;
+    bool mayBegin = nextBlock < numBlocks && numResident < mostResident;
+    // All that were put aside have had another turn, or all have to begin.
+    bool shouldBegin = mayBegin && (launch.shape.cooperative || aside.empty() ||
+                                    resumed >= aside.size());
+    if (shouldBegin || (mayBegin && aside.empty())) {
+      Item item;
+      if (!unused.empty()) {
+        item.run = std::move(unused.back());
+        unused.pop_back();
+      }
+      item.isNew = true;
+      item.number = nextBlock++;
+      ++numResident;
+      ++numRunning;
+      resumed = 0;
+      return item;
+    }
+    if (!aside.empty()) {
+      Item item;
+      item.run = std::move(aside.front());
+      aside.pop_front();
+      ++numRunning;
+      ++resumed;
+      return item;
+    }
+    changed.wait(held);
+  }
+}
+
+void Pool::giveBack(Item item, BlockRun::Outcome outcome, uint64_t ran) {
+  std::lock_guard<std::mutex> held(lock);
+  --numRunning;
+  executed += ran;
+  uint64_t budget = launch.options.instructionBudget;
+  BlockRun *run = item.run.get();
+  auto stopWith = [&](FindingKind kind, const std::string &message) {
+    if (launch.findings->isStopped())
+      return;
+    Finding finding;
+    finding.kind = kind;
+    finding.kernel = launch.program->function->name;
+    finding.block = run->block.index;
+    finding.message = message;
+    launch.findings->add(std::move(finding));
+    launch.findings->stop();
+  };
+  if (budget && executed > budget)
+    stopWith(FindingKind::Budget, "ran for more than the " +
+                                      std::to_string(budget) +
+                                      " warp instructions that are allowed");
+  if (outcome == BlockRun::Outcome::Waiting) {
+    // Nobody did anything for many rounds: nobody ever will.
+    if (++idleSlices > 64 + 16 * numResident && !numRunning &&
+        !(nextBlock < numBlocks && numResident < mostResident))
+      stopWith(FindingKind::Deadlock,
+               "all blocks that can run wait: " + run->whereabouts());
+  } else {
+    idleSlices = 0;
+  }
+  if (outcome == BlockRun::Outcome::Done) {
+    ++numDone;
+    --numResident;
+    unused.push_back(std::move(item.run));
+  } else {
+    aside.push_back(std::move(item.run));
+  }
+  changed.notify_all();
+}
+
+void Pool::work(Tally &tally) {
+  uint64_t quantum =
+      launch.shape.cooperative ? cooperativeQuantum : blockQuantum;
+  if (uint64_t budget = launch.options.instructionBudget)
+    quantum = std::min(quantum, std::max<uint64_t>(budget, 1));
+  while (std::optional<Item> item = take()) {
+    if (!item->run)
+      item->run = std::make_unique<BlockRun>(launch, functions);
+    if (item->isNew)
+      item->run->reset((firstBlock + uint64_t((unsigned __int128)item->number *
+                                              stride % numBlocks)) %
+                       numBlocks);
+    uint64_t ran = 0;
+    BlockRun::Outcome outcome = item->run->run(tally, quantum, ran);
+    giveBack(std::move(*item), outcome, ran);
+  }
+  std::lock_guard<std::mutex> held(lock);
+  changed.notify_all();
+}
+} // namespace
+
+std::string BlockRun::whereabouts() const {
+  std::string where;
+  unsigned listed = 0;
+  for (const auto &run : runs)
+    if (!run->groups.empty() && listed++ < 8)
+      where += (where.empty() ? "" : "; ") + run->whereabouts();
+  return where;
+}
+
+void runBlocks(Launch &launch, const FunctionTable &functions,
+               unsigned mostResident, Tally &tally) {
+  Pool pool(launch, functions, mostResident);
+  const auto &grid = launch.shape.grid;
+  uint64_t numBlocks = uint64_t(grid[0]) * grid[1] * grid[2];
+  unsigned numThreads = launch.options.hostThreads;
+  if (!numThreads)
+    numThreads = std::max(1u, std::thread::hardware_concurrency());
+  numThreads = unsigned(std::min<uint64_t>(numThreads, numBlocks));
+  std::vector<Tally> tallies(numThreads);
+  for (Tally &one : tallies)
+    one.ops.resize(functions.programs.size());
+  std::vector<std::thread> others;
+  for (unsigned i = 1; i < numThreads; ++i)
+    others.emplace_back([&, i] { pool.work(tallies[i]); });
+  pool.work(tallies[0]);
+  for (std::thread &other : others)
+    other.join();
+  tally.ops.resize(functions.programs.size());
+  for (const Tally &one : tallies) {
+    tally.counters += one.counters;
+    for (size_t f = 0; f < one.ops.size(); ++f) {
+      if (tally.ops[f].size() < one.ops[f].size())
+        tally.ops[f].resize(one.ops[f].size());
+      for (size_t i = 0; i < one.ops[f].size(); ++i) {
+        tally.ops[f][i].warps += one.ops[f][i].warps;
+        tally.ops[f][i].lanes += one.ops[f][i].lanes;
+      }
+    }
+  }
+}
+
+} // namespace fsr::ptx

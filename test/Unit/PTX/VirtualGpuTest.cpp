@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Modules with their variables, launches with their limits, and what a launch
+// tells: counters, fidelity, proof.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelTest.h"
+
+namespace fsr::ptx {
+namespace {
+
+class VirtualGpuTest : public KernelTest {
+protected:
+  std::string launchError(llvm::StringRef body = "exit;",
+                          llvm::StringRef before = "") {
+    llvm::Expected<LaunchResult> result = tryRun(kernel(body, before));
+    return result ? std::string("none") : toString(result.takeError());
+  }
+};
+
+TEST_F(VirtualGpuTest, VariablesOfModules) {
+  unsigned module = cantFail(gpu->loadModule(R"(
+.version 8.8
+.target sm_90
+.address_size 64
+.global .align 4 .u32 numbers[4] = {1, 2, 3};
+.const .align 8 .u64 where = numbers;
+.visible .entry k(.param .u64 p) {
+  .reg .b64 %rd<5>;
+  .reg .b32 %r<5>;
+  ld.param.u64 %rd1, [p];
+  ld.const.u64 %rd2, [where];
+  ld.global.u32 %r1, [%rd2+8];
+  st.global.u32 [%rd1], %r1;
+  ld.global.u32 %r2, [numbers+12];
+  add.u32 %r2, %r2, 5;
+  st.global.u32 [numbers+12], %r2;
+  exit;
+}
+)"));
+  auto [address, bytes] = cantFail(gpu->symbol(module, "numbers"));
+  EXPECT_EQ(bytes, 16u);
+  uint64_t free = gpu->freeBytes();
+  uint64_t out = cantFail(gpu->allocate(4));
+  EXPECT_EQ(gpu->freeBytes(), free - 4);
+  EXPECT_TRUE(gpu->owns(out));
+  std::vector<KernelParameter> parameters =
+      cantFail(gpu->parameters(module, "k"));
+  ASSERT_EQ(parameters.size(), 1u);
+  EXPECT_EQ(parameters[0].bytes, 8u);
+  uint8_t params[8];
+  std::memcpy(params, &out, 8);
+  shape.block = {1, 1, 1};
+  for (unsigned i = 1; i <= 2; ++i) {
+    LaunchResult result =
+        cantFail(gpu->launch(module, "k", shape, params, options));
+    EXPECT_TRUE(result.findings.empty());
+    uint32_t values[4], got = 0;
+    cantFail(gpu->read(&got, out, 4));
+    EXPECT_EQ(got, 3u);
+    cantFail(gpu->read(values, address, 16));
+    EXPECT_EQ(values[3], 5 * i);
+  }
+  EXPECT_EQ(toString(gpu->symbol(module, "nothing").takeError()),
+            "the module has no variable \"nothing\"");
+  EXPECT_EQ(toString(gpu->parameters(module, "nothing").takeError()),
+            "the module has no kernel \"nothing\"");
+  EXPECT_EQ(toString(gpu->launch(module, "k", shape, {}, options).takeError()),
+            "launch of k: a parameter block of 0 bytes, wanted 8");
+  cantFail(gpu->unloadModule(module));
+  EXPECT_EQ(toString(gpu->unloadModule(module)),
+            "module " + std::to_string(module) + " is not loaded");
+  EXPECT_FALSE(gpu->owns(address));
+}
+
+TEST_F(VirtualGpuTest, SharedMemoryIsOfTheKernel) {
+  shape.sharedBytes = 256;
+  std::string before = ".extern .shared .align 16 .b8 dynamic[];\n"
+                       ".shared .align 4 .b8 other[200000];\n"
+                       ".shared .align 4 .u32 fixed[3];\n";
+  runClean(kernel(R"(
+    .shared .align 4 .u32 inner;
+    mov.u32 %r1, dynamic;
+    mov.u32 %r2, fixed;
+    mov.u32 %r3, inner;
+    mov.u32 %r4, %total_smem_size;
+    add.u32 %r5, %r2, %r3;
+    mad.lo.u32 %r6, %r1, 1000, %r5;
+    mad.lo.u32 %r6, %r4, 100000, %r6;
+  )" + store("%r6") + "exit;",
+                  before));
+  // `other` is not used. 16 bytes are static: 4, and 12 behind.
+  EXPECT_EQ(words[0], 272u * 100000 + 16 * 1000 + 4);
+  shape.sharedBytes = 240 << 10;
+  EXPECT_EQ(launchError(), "launch of k: 245760 bytes of shared memory, of "
+                           "232448");
+}
+
+TEST_F(VirtualGpuTest, LimitsOfLaunches) {
+  shape.block = {1025, 1, 1};
+  EXPECT_EQ(launchError(), "launch of k: a block of 1025x1x1 threads");
+  shape.block = {32, 32, 2};
+  EXPECT_EQ(launchError(), "launch of k: a block of 32x32x2 threads");
+  shape.block = {32, 1, 1};
+  shape.grid = {1, 70000, 1};
+  EXPECT_EQ(launchError(), "launch of k: a grid of 1x70000x1 blocks");
+  shape.grid = {0, 1, 1};
+  EXPECT_EQ(launchError(), "launch of k: a grid of 0x1x1 blocks");
+  shape.grid = {1, 1, 1};
+  EXPECT_EQ(launchError("foo.u32 %r1, %r2;\nexit;"),
+            "line 14: `foo.u32 %r1, %r2;`: instruction foo is not supported");
+}
+
+TEST_F(VirtualGpuTest, Counts) {
+  shape.block = {64, 1, 1};
+  shape.grid = {3, 1, 1};
+  options.checkRaces = false;
+  LaunchResult result = runClean(kernel(R"(
+    mov.f32 %f1, 0f3f800000;
+    fma.rn.f32 %f2, %f1, %f1, %f1;
+    ex2.approx.ftz.f32 %f3, %f2;
+    setp.lt.u32 %p1, %t, 16;
+    @%p1 bra LOW;
+    add.f32 %f3, %f3, %f2;
+  LOW:
+    mul.wide.u32 %rd1, %t, 4;
+    add.u64 %rd2, %rd1, %out;
+    st.global.f32 [%rd2], %f3;
+    bar.sync 0;
+    exit;
+  )"));
+  const Counters &counters = result.counters;
+  EXPECT_EQ(counters.warpInstructions, 6u * 13);
+  EXPECT_EQ(counters.laneInstructions, 3u * (64 * 13 - 16));
+  EXPECT_EQ(counters.flops32, 3u * (64 * 2 + 64 + 48));
+  EXPECT_EQ(counters.special, 6u);
+  EXPECT_EQ(counters.barrier, 6u);
+  EXPECT_EQ(counters.memory, 6u * 2);
+  EXPECT_EQ(counters.branches, 6u);
+  EXPECT_EQ(counters.divergentBranches, 3u);
+  EXPECT_EQ(counters.globalStoreBytes, 3u * 64 * 4);
+  EXPECT_EQ(result.fidelity.approximate,
+            (std::map<std::string, uint64_t>{{"ex2.approx.ftz.f32", 6}}));
+  EXPECT_FALSE(result.fidelity.approximateSteers);
+}
+
+TEST_F(VirtualGpuTest, ApproximateValuesThatSteer) {
+  LaunchResult result = runClean(kernel(R"(
+    mov.f32 %f1, 0f3f800000;
+    ex2.approx.ftz.f32 %f2, %f1;
+    mul.f32 %f3, %f2, %f2;
+    setp.lt.f32 %p1, %f3, 0f40000000;
+    @%p1 bra END;
+    add.u32 %r1, %t, 1;
+  END:
+    exit;
+  )"));
+  EXPECT_TRUE(result.fidelity.approximateSteers);
+}
+
+/// Loads word %t, which depends on data, into %r1.
+const char *const loadOwn = R"(
+  mul.wide.u32 %rd1, %t, 4;
+  add.u64 %rd2, %rd1, %out;
+  ld.global.u32 %r1, [%rd2];
+)";
+
+class ProofTest : public VirtualGpuTest {
+protected:
+  Proof prove(llvm::StringRef body) {
+    unsigned module = cantFail(gpu->loadModule(kernel(loadOwn + body.str())));
+    uint64_t address = cantFail(gpu->allocate(4096));
+    cantFail(gpu->fill(address, 0, 4, 1024));
+    cantFail(gpu->setTainted(address, 4096, true));
+    uint8_t params[8];
+    std::memcpy(params, &address, 8);
+    LaunchResult result =
+        cantFail(gpu->launch(module, "k", shape, params, options));
+    for (const Finding &finding : result.findings)
+      ADD_FAILURE() << finding.text();
+    return result.proof;
+  }
+  void expectBroken(llvm::StringRef body, llvm::StringRef why) {
+    Proof proof = prove(body);
+    EXPECT_FALSE(proof.holds);
+    EXPECT_TRUE(llvm::StringRef(proof.broken).ends_with(why)) << proof.broken;
+  }
+};
+
+TEST_F(ProofTest, HoldsWhereDataIsOnlyData) {
+  Proof proof = prove(R"(
+    add.u32 %r2, %r1, 1;
+    setp.lt.u32 %p1, %r2, 5;
+    selp.u32 %r3, %r2, 7, %p1;
+    @%p1 add.u32 %r3, %r3, 1;
+    shfl.sync.bfly.b32 %r4, %r3, 1, 31, -1;
+    st.global.u32 [%rd2], %r4;
+    exit;
+  )");
+  EXPECT_TRUE(proof.holds) << proof.broken;
+}
+
+TEST_F(ProofTest, BreaksAtABranch) {
+  expectBroken("setp.lt.u32 %p1, %r1, 5;\n@%p1 bra END;\nEND:\nexit;",
+               "(PTX line 19 `@%p1 bra END;`): a branch depends on buffer "
+               "contents");
+}
+
+TEST_F(ProofTest, BreaksAtAnAddress) {
+  expectBroken("add.u32 %r2, %r1, %t;\nmul.wide.u32 %rd3, %r2, 4;\n"
+               "add.u64 %rd4, %rd3, %out;\nst.global.u32 [%rd4], %t;\nexit;",
+               "an address depends on buffer contents");
+}
+
+TEST_F(ProofTest, BreaksThroughAShuffle) {
+  // The index of another lane is data: which value is read is, too.
+  expectBroken("shfl.sync.idx.b32 %r2, %t, %r1, 31, -1;\n"
+               "setp.eq.u32 %p1, %r2, 77;\n@%p1 bra END;\nEND:\nexit;",
+               "a branch depends on buffer contents");
+}
+
+TEST_F(ProofTest, BreaksAtAGuardOfMemory) {
+  expectBroken("setp.eq.u32 %p1, %r1, 77;\n@%p1 st.global.u32 [%rd2], %t;\n"
+               "exit;",
+               "whether memory is touched depends on buffer contents");
+}
+
+TEST_F(ProofTest, AGuardMakesItsResultDepend) {
+  expectBroken("setp.eq.u32 %p1, %r1, 77;\nmov.u32 %r2, 0;\n"
+               "@%p1 mov.u32 %r2, 1;\nsetp.eq.u32 %p2, %r2, 1;\n"
+               "@%p2 bra END;\nEND:\nexit;",
+               "a branch depends on buffer contents");
+}
+
+TEST_F(ProofTest, IsNotClaimedWithoutItsChecks) {
+  options.trackTaint = false;
+  expectBroken("exit;", "taint was not tracked");
+  options.trackTaint = true;
+  options.checkRaces = false;
+  expectBroken("exit;", "races were not looked for");
+}
+
+class UninitializedTest : public VirtualGpuTest {};
+
+TEST_F(UninitializedTest, ARegisterThatNothingWrote) {
+  Finding finding =
+      runFaulty(kernel("add.u32 %r2, %r1, 1;\n" + store("%r2") + "exit;"),
+                FindingKind::Uninitialized);
+  EXPECT_EQ(finding.message, "%r1 is used, and nothing wrote it");
+  EXPECT_EQ(finding.ptxLine, 14u);
+}
+
+TEST_F(UninitializedTest, OnOneWayOnly) {
+  std::string ptx = kernel(R"(
+    setp.lt.u32 %p1, %t, 20;
+    @%p1 bra SKIP;
+    mov.u32 %r1, 5;
+  SKIP:
+    mov.u32 %r3, %r1;
+    add.u32 %r2, %r3, 1;
+  )" + store("%r2") + "exit;");
+  Finding finding = runFaulty(ptx, FindingKind::Uninitialized);
+  EXPECT_EQ(finding.message, "%r3 is used, and nothing wrote it");
+  EXPECT_EQ(finding.thread[0], 0u);
+  shape.block = {1, 1, 1};
+  // Written where it is read.
+  runClean(kernel(R"(
+    setp.lt.u32 %p1, %t, 20;
+    @!%p1 bra SKIP;
+    mov.u32 %r1, 5;
+  SKIP:
+    mov.u32 %r3, %r1;
+    add.u32 %r2, %r3, 1;
+  )" + store("%r2") +
+                  "exit;"));
+}
+
+TEST_F(UninitializedTest, CopiesAreNoUse) {
+  runClean(kernel(R"(
+    mov.u32 %r2, %r1;
+    setp.lt.u32 %p1, %t, 64;
+    selp.b32 %r3, %t, %r2, %p1;
+  )" + store("%t") +
+                  "exit;"));
+  EXPECT_EQ(runFaulty(kernel("mov.u32 %r2, %r1;\n" + store("%r2") + "exit;"),
+                      FindingKind::Uninitialized)
+                .message,
+            "%r2 is used, and nothing wrote it");
+}
+
+TEST_F(UninitializedTest, Predicates) {
+  EXPECT_EQ(runFaulty(kernel("@%p3 bra END;\nEND:\nexit;"),
+                      FindingKind::Uninitialized)
+                .message,
+            "%p3 decides what is done, and nothing wrote it");
+}
+
+TEST_F(VirtualGpuTest, RegistersShareSlots) {
+  // A chain of 20,000 registers, of which two live at a time: with a slot each
+  // a block of 32 warps would take five gigabytes.
+  std::string body = "mov.u32 %v0, %t;\n";
+  for (unsigned i = 1; i < 20000; ++i)
+    body += "add.u32 %v" + std::to_string(i) + ", %v" + std::to_string(i - 1) +
+            ", 1;\n";
+  shape.block = {1024, 1, 1};
+  words.assign(1024, 0);
+  runClean(
+      kernel(".reg .b32 %v<20000>;\n" + body + store("%v19999") + "exit;"));
+  EXPECT_EQ(words[1000], 1000u + 19999);
+}
+
+} // namespace
+} // namespace fsr::ptx
