@@ -42,13 +42,13 @@ bool WarpRun::call(size_t at, const Op &op) {
     uint64_t address = warp.lanes<uint64_t>(slot)[lane];
     uint64_t number = (address - firstFunctionAddress) / functionStride;
     if (address < firstFunctionAddress || address % functionStride ||
-        number >= run_.functions.size() ||
-        run_.functions[number]->function->isEntry) {
+        number >= run_.functions.byAddress.size() ||
+        !run_.functions.byAddress[number]) {
       warp.fatal(op, lane, FindingKind::BadJump, address,
                  "a call of what is no function");
       return false;
     }
-    callee = run_.functions[number];
+    callee = run_.functions.byAddress[number];
     auto fits = [](const std::vector<uint32_t> &offsets,
                    const std::vector<KernelParameter> &parameters) {
       return offsets.size() == parameters.size();

@@ -65,9 +65,12 @@ struct Group {
 };
 
 class BlockRun;
-/// A kernel and the functions that it may reach, by `Program::number`; the
-/// address of a function is `firstFunctionAddress` and its number of strides.
-using FunctionTable = std::vector<const Program *>;
+/// A kernel and the functions that it may reach. The address of a function is
+/// `firstFunctionAddress` and its number in the module in strides.
+struct FunctionTable {
+  std::vector<const Program *> programs;  ///< By `Program::number`.
+  std::vector<const Program *> byAddress; ///< By number in the module, or null.
+};
 constexpr uint64_t firstFunctionAddress = 0x10000;
 constexpr uint64_t functionStride = 16;
 
@@ -166,6 +169,11 @@ public:
   Outcome run(Tally &tally, uint64_t quantum, uint64_t &executed);
   /// Of the first warps that are not done.
   std::string whereabouts() const;
+  void takeCounters(Tally &tally);
+
+  // The scheduler's: since when it has done nothing but wait.
+  uint64_t waitedIn = 0;
+  unsigned timesWaited = 0;
 
   Block block;
   Launch &launch;

@@ -336,6 +336,218 @@ inline bool loadStretch(Warp &warp, const Op &op, const MemoryInfo &info,
   return true;
 }
 
+// Lanes in any pattern. -------------------------------------------------------
+
+/// What the states of one piece say, a bit each as in a byte's state: Written
+/// if all are, the others if any is.
+template <unsigned N>
+inline uint8_t stateOf(const uint8_t *state) {
+  constexpr unsigned step = N < 8 ? N : 8;
+  constexpr uint64_t ones =
+      0x0101010101010101ull >> (step < 8 ? 64 - step * 8 : 0);
+  uint64_t all = ones, any = 0;
+  for (unsigned i = 0; i < N; i += step) {
+    uint64_t bytes = 0;
+    __builtin_memcpy(&bytes, state + i, step);
+    all &= bytes;
+    any |= bytes;
+  }
+  return (all == ones ? Written : 0) | (any & ones * Tainted ? Tainted : 0) |
+         (any & ones * InFlight ? InFlight : 0);
+}
+
+inline bool isInOrder(const CellView &view, uint64_t old, uint64_t mine) {
+  constexpr uint64_t who = cell::blockMask | cell::warpMask | cell::laneMask |
+                           cell::manyBit | cell::manyBlocksBit;
+  uint64_t differ = old ^ mine;
+  if (differ & view.staleMask || !(differ & who))
+    return true;
+  return !(differ & cell::blockMask) && !(old & cell::manyBlocksBit) &&
+         (old & cell::tickMask) <= view.floor;
+}
+
+/// As `noteReads`, for one word.
+inline void noteRead(const CellView &view, uint64_t &place, uint64_t mine) {
+  uint64_t old = place, differ = old ^ mine;
+  if (!differ)
+    return;
+  if (differ & view.staleMask) {
+    place = mine;
+    return;
+  }
+  if (old & cell::manyBlocksBit) {
+    if (old & cell::strongBit)
+      place = old & ~cell::strongBit;
+    return;
+  }
+  if (differ & cell::blockMask) {
+    place = mine | cell::manyBlocksBit;
+    return;
+  }
+  constexpr uint64_t who = cell::warpMask | cell::laneMask | cell::manyBit;
+  if (!(differ & who) || (old & cell::tickMask) <= view.floor) {
+    place = mine;
+    return;
+  }
+  uint64_t own = uint64_t(view.index) << cell::warpShift;
+  uint64_t low = old & cell::warpMask;
+  uint64_t high = old & cell::manyBit ? (old & cell::laneMask) << 5 : low;
+  low = low < own ? low : own;
+  high = high > own ? high : own;
+  uint64_t made = (mine & ~(cell::warpMask | cell::laneMask)) | cell::manyBit |
+                  low | high >> 5;
+  if (made != old)
+    place = made;
+}
+
+/// Where the lanes of one instruction go; they share a region.
+struct Scatter {
+  Region *region = nullptr;
+  uint64_t delta = 0; ///< From an address to an offset.
+  bool hasCells = false;
+};
+
+template <unsigned N>
+inline bool findScatter(Warp &warp, const MemoryInfo &info, uint64_t address,
+                        Scatter &scatter) {
+  ::fsr::ptx::Place place = locate(warp, info, address);
+  Region *region = place.region;
+  if (!region || region->bytes < N || region->address % N)
+    return false;
+  scatter.region = region;
+  scatter.delta = address - place.offset;
+  scatter.hasCells = warp.checksRaces && region->writers;
+  return true;
+}
+
+template <unsigned E, unsigned V>
+inline void loadPiece(Warp &warp, const Op &op, const MemoryInfo &info,
+                      unsigned lane, const uint8_t *data) {
+  for (unsigned v = 0; v < V; ++v) {
+    typename CellOf<E>::Type element;
+    __builtin_memcpy(&element, data + v * E, E);
+    uint64_t value = extend<E>(element, info);
+    if (info.resultBits > 32)
+      warp.lanes<uint64_t>(op.result(v))[lane] = value;
+    else
+      warp.lanes<uint32_t>(op.result(v))[lane] = uint32_t(value);
+  }
+}
+
+/// Loads lane after lane while nothing is wrong; gives the lanes that are left.
+template <unsigned E, unsigned V>
+inline LaneMask gatherLanes(Warp &warp, const Op &op, const MemoryInfo &info,
+                            LaneMask active, const uint64_t *at) {
+  constexpr unsigned N = E * V;
+  Scatter scatter;
+  if (!findScatter<N>(warp, info, at[__builtin_ctz(active)], scatter))
+    return active;
+  Region &region = *scatter.region;
+  bool hasCells = scatter.hasCells && !region.isConst;
+  if (hasCells && N < 4)
+    return active;
+  CellView view = cellView(clockOf(warp), region, 0);
+  LaneMask rest = active, tainted = 0;
+  uint64_t last = region.bytes - N, before = ~uint64_t(0);
+  unsigned repeats = 0;
+  for (; rest; rest &= rest - 1) {
+    unsigned lane = __builtin_ctz(rest);
+    uint64_t offset = at[lane] - scatter.delta;
+    if (offset > last || offset % N)
+      break;
+    repeats = offset == before ? repeats + 1 : 0;
+    before = offset;
+    uint8_t state = stateOf<N>(region.state + offset);
+    if (!(state & Written) || state & InFlight)
+      break;
+    // Of lanes that read the same, two make the cell stand for the warp.
+    if (hasCells && repeats < 2) {
+      uint64_t mine = view.mine + (uint64_t(lane) << cell::laneShift);
+      bool isFine = true;
+      for (unsigned word = 0; word < N / 4; ++word)
+        isFine &= isInOrder(view, region.writers[offset / 4 + word], mine);
+      if (!isFine)
+        break;
+      for (unsigned word = 0; word < N / 4; ++word)
+        noteRead(view, region.readers[offset / 4 + word], mine);
+    }
+    if (state & Tainted)
+      tainted |= LaneMask(1) << lane;
+    loadPiece<E, V>(warp, op, info, lane, region.data + offset);
+  }
+  LaneMask done = active & ~rest;
+  if (warp.tracksTaint && done)
+    for (unsigned v = 0; v < V; ++v) {
+      LaneMask byElement = tainted;
+      if (V > 1)
+        for (LaneMask some = tainted; some; some &= some - 1) {
+          unsigned lane = __builtin_ctz(some);
+          const uint8_t *state =
+              region.state + (at[lane] - scatter.delta) + v * E;
+          if (!(stateOf<E>(state) & Tainted))
+            byElement &= ~(LaneMask(1) << lane);
+        }
+      warp.setTaint(op.result(v), done, byElement | warp.taint(op.operand(0)));
+    }
+  return rest;
+}
+
+template <unsigned E, unsigned V>
+inline LaneMask scatterLanes(Warp &warp, const Op &op, const MemoryInfo &info,
+                             LaneMask active, const uint64_t *at) {
+  constexpr unsigned N = E * V;
+  Scatter scatter;
+  if (!findScatter<N>(warp, info, at[__builtin_ctz(active)], scatter))
+    return active;
+  Region &region = *scatter.region;
+  if (region.isConst || &region == &warp.block->launch->params ||
+      (scatter.hasCells && N < 4))
+    return active;
+  CellView view = cellView(clockOf(warp), region, 0);
+  LaneMask byAddress = warp.tracksTaint ? warp.taint(op.operand(0)) : 0;
+  LaneMask taint[V];
+  for (unsigned v = 0; v < V; ++v)
+    taint[v] =
+        warp.tracksTaint ? warp.taint(op.operand(1 + v)) | byAddress : 0;
+  uint64_t last = region.bytes - N;
+  LaneMask rest = active;
+  for (; rest; rest &= rest - 1) {
+    unsigned lane = __builtin_ctz(rest);
+    uint64_t offset = at[lane] - scatter.delta;
+    if (offset > last || offset % N ||
+        stateOf<N>(region.state + offset) & InFlight)
+      break;
+    if (scatter.hasCells) {
+      // Two lanes in one place: the second finds the first one's cell, which
+      // is not in order.
+      uint64_t mine = view.mine + (uint64_t(lane) << cell::laneShift);
+      uint64_t *writers = region.writers + offset / 4;
+      uint64_t *readers = region.readers + offset / 4;
+      bool isFine = true;
+      for (unsigned word = 0; word < N / 4; ++word)
+        isFine &= isInOrder(view, writers[word], mine) &&
+                  isInOrder(view, readers[word], mine);
+      if (!isFine)
+        break;
+      for (unsigned word = 0; word < N / 4; ++word) {
+        writers[word] = mine;
+        if (readers[word])
+          readers[word] = 0;
+      }
+    }
+    for (unsigned v = 0; v < V; ++v) {
+      Slot slot = op.operand(1 + v);
+      uint64_t value = info.resultBits > 32 ? warp.lanes<uint64_t>(slot)[lane]
+                                            : warp.lanes<uint32_t>(slot)[lane];
+      auto element = typename CellOf<E>::Type(value);
+      __builtin_memcpy(region.data + offset + v * E, &element, E);
+      __builtin_memset(region.state + offset + v * E,
+                       taint[v] >> lane & 1 ? Written | Tainted : Written, E);
+    }
+  }
+  return rest;
+}
+
 /// Local memory at the same offset in all lanes.
 template <unsigned E, unsigned V>
 inline bool loadLocal(Warp &warp, const Op &op, const MemoryInfo &info,
@@ -418,7 +630,10 @@ void load(Warp &warp, const Op &op, LaneMask active) {
   if (tryLoad<E, V>(warp, op, info, active, at))
     return;
   countAccess(warp, info, active, at, /*isWrite=*/false);
-  loadLanes(warp, op, info, active, at);
+  if (!info.isStrong && clockOf(warp).unwritten.empty())
+    active = gatherLanes<E, V>(warp, op, info, active, at);
+  if (active)
+    loadLanes(warp, op, info, active, at);
 }
 
 // Stores. ---------------------------------------------------------------------
@@ -571,7 +786,10 @@ void store(Warp &warp, const Op &op, LaneMask active) {
   if (tryStore<E, V>(warp, op, info, active, at))
     return;
   countAccess(warp, info, active, at, /*isWrite=*/true);
-  storeLanes(warp, op, info, active, at);
+  if (!info.isStrong && clockOf(warp).unwritten.empty())
+    active = scatterLanes<E, V>(warp, op, info, active, at);
+  if (active)
+    storeLanes(warp, op, info, active, at);
 }
 
 // 128-bit values are rare: lane by lane.

@@ -4,21 +4,17 @@
 // The virtual GPU as its users see it: modules and their variables, kernels
 // made ready on their first launch, launches and what is told of them.
 //
-// A kernel is linked by itself, with the functions that it may reach, so that
-// the shared memory of other kernels of the module costs it nothing.
-//
 //===----------------------------------------------------------------------===//
 
 #include "fsr/PTX/VirtualGpu.h"
 
-#include "Decode.h"
 #include "DeviceHeap.h"
 #include "Engine.h"
+#include "Link.h"
 
 #include "fsr/Support/Error.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSet.h"
 
 #include <algorithm>
 #include <cstring>
@@ -30,158 +26,9 @@ constexpr uint64_t heapBytes = 8 << 20;
 constexpr uint64_t workspaceBytes = 256;
 /// Registers and local memory of blocks that are resident, on the host.
 constexpr uint64_t mostResidentBytes = uint64_t(2) << 30;
-
-struct LoadedModule {
-  std::unique_ptr<Module> module;
-  llvm::StringMap<uint64_t> addresses; ///< Of variables in global memory.
-};
-
-void visitNames(const Operand &operand,
-                llvm::function_ref<void(const Operand &)> visit) {
-  visit(operand);
-  for (const Operand &element : operand.elements)
-    visitNames(element, visit);
-}
-
-/// A kernel with the functions that it may reach, ready to run.
-class LinkedKernel : public LinkContext {
-public:
-  LinkedKernel(LoadedModule &loaded, const Function &kernel)
-      : loaded(loaded), kernel(kernel) {
-    collect();
-  }
-
-  std::optional<Place> findVariable(const Function &function,
-                                    llvm::StringRef name) override {
-    auto own = shared.find(keyOf(&function, name));
-    if (own == shared.end())
-      own = shared.find(keyOf(nullptr, name));
-    if (own != shared.end())
-      return Place{Space::Shared, own->second};
-    auto global = loaded.addresses.find(name);
-    if (global == loaded.addresses.end())
-      global = loaded.addresses.find(localName(function, name));
-    if (global == loaded.addresses.end())
-      return std::nullopt;
-    const Variable *variable = loaded.module->findVariable(name);
-    return Place{variable ? variable->space : Space::Global, global->second};
-  }
-  const Program *findProgram(llvm::StringRef function) override {
-    auto found = byName.find(function);
-    return found == byName.end() ? nullptr : programs[found->second].get();
-  }
-  std::optional<uint64_t> functionAddress(llvm::StringRef function) override {
-    auto found = byName.find(function);
-    if (found == byName.end())
-      return std::nullopt;
-    return firstFunctionAddress + found->second * functionStride;
-  }
-
-  /// Decodes all functions; the message of the first that is not supported.
-  std::string decode() {
-    for (const auto &program : programs) {
-      Decoder(*program, *program->function, *this).run();
-      if (!program->unsupported.empty())
-        return program->unsupported;
-    }
-    for (const auto &program : programs)
-      program->sharedBytes = staticShared;
-    return {};
-  }
-
-  static std::string localName(const Function &function, llvm::StringRef name) {
-    return function.name + "$" + name.str();
-  }
-
-  Program &entry() { return *programs[0]; }
-  FunctionTable table() const {
-    FunctionTable result;
-    for (const auto &program : programs)
-      result.push_back(program.get());
-    return result;
-  }
-  bool usesHeap = false;
-
-private:
-  static std::string keyOf(const Function *function, llvm::StringRef name) {
-    return (function ? function->name : std::string()) + "$" + name.str();
-  }
-
-  void add(const Function &function) {
-    if (!byName.try_emplace(function.name, programs.size()).second)
-      return;
-    programs.push_back(std::make_unique<Program>());
-    Program &program = *programs.back();
-    program.module = loaded.module.get();
-    program.function = &function;
-    program.number = programs.size() - 1;
-  }
-
-  void collect() {
-    add(kernel);
-    llvm::StringSet<> seenVariables;
-    // Grows as functions are found.
-    for (size_t i = 0; i < programs.size(); ++i) {
-      const Function &function = *programs[i]->function;
-      for (const Variable &variable : function.variables)
-        if (variable.space == Space::Shared)
-          place(keyOf(&function, variable.name), variable);
-      auto use = [&](llvm::StringRef name) {
-        if (const Variable *variable = loaded.module->findVariable(name)) {
-          if (!seenVariables.insert(name).second)
-            return;
-          if (variable->space == Space::Shared)
-            place(keyOf(nullptr, name), *variable);
-          // Tables of function addresses.
-          for (const InitialValue &value : variable->initial)
-            if (!value.symbol.empty())
-              if (const Function *callee =
-                      loaded.module->findFunction(value.symbol))
-                if (!callee->isExtern)
-                  add(*callee);
-        }
-      };
-      for (const Instruction &instruction : function.code)
-        for (const Operand &operand : instruction.operands)
-          visitNames(operand, [&](const Operand &one) {
-            if (one.kind == Operand::Kind::Variable)
-              use(one.name);
-            if (one.kind != Operand::Kind::Function)
-              return;
-            usesHeap |= one.name == "malloc";
-            if (const Function *callee = loaded.module->findFunction(one.name))
-              if (!callee->isExtern)
-                add(*callee);
-          });
-    }
-    uint64_t alignment = 16;
-    for (const auto &[key, variable] : dynamic)
-      alignment = std::max(alignment, variable->alignment);
-    if (!dynamic.empty())
-      staticShared = (staticShared + alignment - 1) / alignment * alignment;
-    for (const auto &[key, variable] : dynamic)
-      shared[key] = staticShared;
-  }
-
-  void place(std::string key, const Variable &variable) {
-    if (variable.isUnsizedArray || (variable.isExtern && !variable.bytes)) {
-      dynamic.push_back({std::move(key), &variable});
-      return;
-    }
-    uint64_t alignment = std::max<uint64_t>(variable.alignment, 1);
-    staticShared = (staticShared + alignment - 1) / alignment * alignment;
-    shared[key] = staticShared;
-    staticShared += variable.bytes;
-  }
-
-  LoadedModule &loaded;
-  const Function &kernel;
-  std::vector<std::unique_ptr<Program>> programs;
-  llvm::StringMap<size_t> byName;
-  llvm::StringMap<uint64_t> shared;
-  std::vector<std::pair<std::string, const Variable *>> dynamic;
-  uint64_t staticShared = 0;
-};
+constexpr uint64_t mostCooperativeBytes = uint64_t(16) << 30;
+/// Of a module's variables.
+constexpr uint64_t mostVariableBytes = uint64_t(1) << 30;
 
 class Gpu final : public VirtualGpu {
 public:
@@ -319,12 +166,16 @@ llvm::Error Gpu::initialise(LoadedModule &loaded, const Function *function,
       if (target == loaded.addresses.end() && function)
         target = loaded.addresses.find(
             LinkedKernel::localName(*function, value.symbol));
-      if (target == loaded.addresses.end())
+      const Function *called = loaded.module->findFunction(value.symbol);
+      if (target != loaded.addresses.end())
+        bits += target->second;
+      else if (called)
+        bits += LinkedKernel::addressOf(*loaded.module, *called);
+      else
         return makeError(ErrorKind::Unsupported,
                          "variable " + variable.name +
                              " holds the address of " + value.symbol +
                              ", which is not in global memory");
-      bits += target->second;
       if (value.mask)
         bits = (bits & value.mask) >> llvm::countr_zero(value.mask);
     }
@@ -348,6 +199,7 @@ llvm::Error Gpu::placeVariables(LoadedModule &loaded) {
           return error;
     return llvm::Error::success();
   };
+  uint64_t total = 0;
   auto isPlaced = [](const Variable &variable) {
     return (variable.space == Space::Global ||
             variable.space == Space::Const) &&
@@ -357,6 +209,14 @@ llvm::Error Gpu::placeVariables(LoadedModule &loaded) {
                                      const Variable &variable) -> llvm::Error {
         if (!isPlaced(variable))
           return llvm::Error::success();
+        if (variable.bytes > mostVariableBytes - total)
+          return makeError(ErrorKind::Unsupported,
+                           "variable " + variable.name +
+                               ": the module has "
+                               "more than " +
+                               llvm::Twine(mostVariableBytes) +
+                               " bytes of variables");
+        total += variable.bytes;
         llvm::Expected<uint64_t> address = memory.allocate(
             variable.bytes, std::max<uint64_t>(variable.alignment, 16),
             variable.name);
@@ -616,7 +476,11 @@ llvm::Expected<LaunchResult> Gpu::launch(unsigned module,
                      "launch of " + kernel + ": a parameter block of " +
                          llvm::Twine(params.size()) + " bytes, wanted " +
                          llvm::Twine(program.parameterBytes));
-  if (!heap && (*linked)->usesHeap) {
+  if (launchOptions.shadow)
+    return makeError(ErrorKind::Unsupported,
+                     "launch of " + kernel +
+                         ": shadow values are not supported");
+  if (!heap && (*linked)->usesHeap()) {
     llvm::Expected<uint64_t> address = memory.allocate(heapBytes, 256, "heap");
     if (!address)
       return address.takeError();
@@ -666,6 +530,12 @@ llvm::Expected<LaunchResult> Gpu::launch(unsigned module,
       warps * (uint64_t(program.numSlots) * slotBytes + 4096) +
       program.sharedBytes * 6 + shape.sharedBytes * 6;
   unsigned resident = mostResident(program, shape);
+  uint64_t blocks = uint64_t(shape.grid[0]) * shape.grid[1] * shape.grid[2];
+  if (shape.cooperative && blocks > mostCooperativeBytes / bytesABlock)
+    return makeError(ErrorKind::Unsupported,
+                     "launch of " + kernel + ": a cooperative grid of " +
+                         llvm::Twine(blocks) + " blocks with " +
+                         llvm::Twine(bytesABlock) + " bytes each");
   if (!shape.cooperative)
     resident = unsigned(std::clamp<uint64_t>(mostResidentBytes / bytesABlock, 2,
                                              resident < 2 ? 2 : resident));
@@ -678,7 +548,7 @@ llvm::Expected<LaunchResult> Gpu::launch(unsigned module,
   result.findings = sink.takeFindings();
   result.remarks = sink.takeRemarks();
   result.counters = tally.counters;
-  for (const Program *one : table)
+  for (const Program *one : table.programs)
     count(*one, tally.ops[one->number], result);
   result.output = std::move(launch.output);
   result.proof.broken = launch.proofBroken;

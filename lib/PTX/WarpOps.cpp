@@ -2,252 +2,22 @@
 //===----------------------------------------------------------------------===//
 //
 // Control flow, barriers, fences and what the lanes of a warp tell one another.
-// The engine does most of the work: here an instruction is read, and where
-// lanes exchange values, exchanged. `active` then holds all lanes that came.
+// Here an instruction is read; the engine does what it says, and where lanes
+// exchange values the handlers of Exchange.h.
 //
 //===----------------------------------------------------------------------===//
 
-#include "Block.h"
 #include "Decode.h"
+#include "Exchange.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
-
-#include <cmath>
-#include <cstring>
 
 namespace fsr::ptx {
 
 namespace {
 
-unsigned firstLane(LaneMask lanes) { return __builtin_ctz(lanes); }
-
-template <typename Body>
-void forLanes(LaneMask active, Body body) {
-  for (LaneMask rest = active; rest; rest &= rest - 1)
-    body(firstLane(rest));
-}
-
-/// The value of a lane that is not there; nothing a kernel would count on.
-constexpr uint32_t undefinedValue = 0xdeadbeef;
-
-//===----------------------------------------------------------------------===//
-// Exchange
-//===----------------------------------------------------------------------===//
-
-enum class ShuffleMode : uint8_t { Up, Down, Butterfly, Index };
-
-template <ShuffleMode mode>
-void shuffle(Warp &warp, const Op &op, LaneMask active) {
-  uint32_t values[warpLanes];
-  std::memcpy(values, warp.lanes<uint32_t>(op.operand(0)), sizeof(values));
-  const auto *offsets = warp.lanes<uint32_t>(op.operand(1));
-  const auto *clamps = warp.lanes<uint32_t>(op.operand(2));
-  uint32_t results[warpLanes];
-  LaneMask inRange = 0, absent = 0;
-  forLanes(active, [&](unsigned lane) {
-    int b = offsets[lane] & 31, clamp = clamps[lane] & 31,
-        segment = clamps[lane] >> 8 & 31;
-    int own = int(lane);
-    int most = (own & segment) | (clamp & ~segment), least = own & segment;
-    int from = own;
-    bool isIn = false;
-    switch (mode) {
-    case ShuffleMode::Up:
-      from = own - b;
-      isIn = from >= most;
-      break;
-    case ShuffleMode::Down:
-      from = own + b;
-      isIn = from <= most;
-      break;
-    case ShuffleMode::Butterfly:
-      from = own ^ b;
-      isIn = from <= most;
-      break;
-    case ShuffleMode::Index:
-      from = least | (b & ~segment & 31);
-      isIn = from <= most;
-      break;
-    }
-    if (!isIn)
-      from = own;
-    inRange |= LaneMask(isIn) << lane;
-    if (active >> from & 1) {
-      results[lane] = values[from];
-    } else {
-      results[lane] = undefinedValue;
-      absent |= LaneMask(1) << lane;
-    }
-  });
-  auto *to = warp.lanes<uint32_t>(op.result(0));
-  forLanes(active, [&](unsigned lane) { to[lane] = results[lane]; });
-  if (op.numResults > 1) {
-    LaneMask &predicate = warp.predicate(op.result(1));
-    predicate = (predicate & ~active) | inRange;
-  }
-  // Undefined by itself, but reductions over part of a warp do it all the time
-  // and drop the value.
-  if (absent)
-    warp.remark(op, firstLane(absent), FindingKind::ShuffleMask, 0,
-                "reads a lane that takes no part: the value is undefined");
-}
-
-/// The predicate source, negated as the instruction says.
-LaneMask voteOf(Warp &warp, const Op &op, LaneMask active) {
-  LaneMask value = warp.predicate(op.operand(0));
-  return (op.immediate & 1 ? ~value : value) & active;
-}
-
-enum class VoteMode : uint8_t { All, Any, Uniform, Ballot };
-
-template <VoteMode mode>
-void vote(Warp &warp, const Op &op, LaneMask active) {
-  LaneMask votes = voteOf(warp, op, active);
-  if (mode == VoteMode::Ballot) {
-    auto *to = warp.lanes<uint32_t>(op.result(0));
-    forLanes(active, [&](unsigned lane) { to[lane] = votes; });
-    return;
-  }
-  bool value = mode == VoteMode::All   ? votes == active
-               : mode == VoteMode::Any ? votes != 0
-                                       : votes == active || votes == 0;
-  LaneMask &to = warp.predicate(op.result(0));
-  to = value ? to | active : to & ~active;
-}
-
-template <typename T, bool isAll>
-void match(Warp &warp, const Op &op, LaneMask active) {
-  const T *values = warp.lanes<T>(op.operand(0));
-  uint32_t results[warpLanes];
-  bool areSame = true;
-  forLanes(active, [&](unsigned lane) {
-    LaneMask same = 0;
-    forLanes(active, [&](unsigned other) {
-      same |= LaneMask(values[other] == values[lane]) << other;
-    });
-    results[lane] = same;
-    areSame &= same == active;
-  });
-  auto *to = warp.lanes<uint32_t>(op.result(0));
-  forLanes(active, [&](unsigned lane) {
-    to[lane] = isAll ? (areSame ? active : 0) : results[lane];
-  });
-  if (op.numResults > 1) {
-    LaneMask &predicate = warp.predicate(op.result(1));
-    predicate = areSame ? predicate | active : predicate & ~active;
-  }
-}
-
-template <typename T, typename Combine>
-void reduce(Warp &warp, const Op &op, LaneMask active, Combine combine) {
-  const auto *values = warp.lanes<uint32_t>(op.operand(0));
-  T result = T(values[firstLane(active)]);
-  forLanes(active & (active - 1),
-           [&](unsigned lane) { result = combine(result, T(values[lane])); });
-  auto *to = warp.lanes<uint32_t>(op.result(0));
-  forLanes(active, [&](unsigned lane) { to[lane] = uint32_t(result); });
-}
-
-enum class Reduction : uint8_t { Add, MinU, MaxU, MinS, MaxS, And, Or, Xor };
-
-template <Reduction how>
-void reduceInteger(Warp &warp, const Op &op, LaneMask active) {
-  switch (how) {
-  case Reduction::Add:
-    return reduce<uint32_t>(warp, op, active,
-                            [](uint32_t a, uint32_t b) { return a + b; });
-  case Reduction::MinU:
-    return reduce<uint32_t>(
-        warp, op, active, [](uint32_t a, uint32_t b) { return a < b ? a : b; });
-  case Reduction::MaxU:
-    return reduce<uint32_t>(
-        warp, op, active, [](uint32_t a, uint32_t b) { return a < b ? b : a; });
-  case Reduction::MinS:
-    return reduce<int32_t>(warp, op, active,
-                           [](int32_t a, int32_t b) { return a < b ? a : b; });
-  case Reduction::MaxS:
-    return reduce<int32_t>(warp, op, active,
-                           [](int32_t a, int32_t b) { return a < b ? b : a; });
-  case Reduction::And:
-    return reduce<uint32_t>(warp, op, active,
-                            [](uint32_t a, uint32_t b) { return a & b; });
-  case Reduction::Or:
-    return reduce<uint32_t>(warp, op, active,
-                            [](uint32_t a, uint32_t b) { return a | b; });
-  case Reduction::Xor:
-    return reduce<uint32_t>(warp, op, active,
-                            [](uint32_t a, uint32_t b) { return a ^ b; });
-  }
-}
-
-/// Bits of `Op::immediate` for floats.
-constexpr uint64_t reduceAbs = 1, reduceNan = 2, reduceMax = 4;
-
-void reduceFloat(Warp &warp, const Op &op, LaneMask active) {
-  constexpr uint32_t nan = 0x7fffffff;
-  uint64_t how = op.immediate;
-  auto isNan = [](uint32_t bits) { return (bits & 0x7fffffff) > 0x7f800000; };
-  // Ordered as integers, so that -0 is below +0.
-  auto key = [](uint32_t bits) {
-    return int32_t(bits) < 0 ? int32_t(~bits ^ 0x80000000) : int32_t(bits);
-  };
-  const auto *values = warp.lanes<uint32_t>(op.operand(0));
-  uint32_t result = nan;
-  bool any = false, anyNan = false;
-  forLanes(active, [&](unsigned lane) {
-    uint32_t value = values[lane];
-    if (how & reduceAbs)
-      value &= 0x7fffffff;
-    if (isNan(value)) {
-      anyNan = true;
-      return;
-    }
-    if (!any ||
-        (how & reduceMax ? key(value) > key(result) : key(value) < key(result)))
-      result = value;
-    any = true;
-  });
-  if (!any || (anyNan && (how & reduceNan)))
-    result = nan;
-  auto *to = warp.lanes<uint32_t>(op.result(0));
-  forLanes(active, [&](unsigned lane) { to[lane] = result; });
-}
-
-void elect(Warp &warp, const Op &op, LaneMask active) {
-  unsigned leader = firstLane(active);
-  auto *to = warp.lanes<uint32_t>(op.result(0));
-  forLanes(active, [&](unsigned lane) { to[lane] = leader; });
-  LaneMask &predicate = warp.predicate(op.result(1));
-  predicate = (predicate & ~active) | LaneMask(1) << leader;
-}
-
-void activeMask(Warp &warp, const Op &op, LaneMask active) {
-  auto *to = warp.lanes<uint32_t>(op.result(0));
-  forLanes(active, [&](unsigned lane) { to[lane] = active; });
-}
-
 void nothing(Warp &, const Op &, LaneMask) {}
-
-//===----------------------------------------------------------------------===//
-// Special registers that change
-//===----------------------------------------------------------------------===//
-
-template <typename T, unsigned shift>
-void readClock(Warp &warp, const Op &op, LaneMask active) {
-  // Each look is later than the one before; the unit is as good as any.
-  uint64_t now = (warp.executed += 1) * 4;
-  auto *to = warp.lanes<T>(op.result(0));
-  forLanes(active, [&](unsigned lane) { to[lane] = T(now >> shift); });
-}
-
-void readMultiprocessor(Warp &warp, const Op &op, LaneMask active) {
-  const Launch &launch = *warp.block->launch;
-  auto value =
-      uint32_t(warp.block->linear % std::max(1u, launch.numMultiprocessors));
-  auto *to = warp.lanes<uint32_t>(op.result(0));
-  forLanes(active, [&](unsigned lane) { to[lane] = value; });
-}
 
 Decoded decodeChanging(Decoder &decoder, Op &op) {
   const Instruction &from = decoder.instruction();
@@ -256,15 +26,7 @@ Decoded decodeChanging(Decoder &decoder, Op &op) {
     return Decoded::NotMine;
   llvm::StringRef name = from.operands[1].name;
   bool isWide = name == "%clock64" || name == "%globaltimer";
-  Handler run = llvm::StringSwitch<Handler>(name)
-                    .Case("%clock64", readClock<uint64_t, 0>)
-                    .Case("%globaltimer", readClock<uint64_t, 0>)
-                    .Case("%clock", readClock<uint32_t, 0>)
-                    .Case("%clock_hi", readClock<uint32_t, 32>)
-                    .Case("%globaltimer_lo", readClock<uint32_t, 0>)
-                    .Case("%globaltimer_hi", readClock<uint32_t, 32>)
-                    .Case("%smid", readMultiprocessor)
-                    .Default(nullptr);
+  Handler run = changingRegister(name);
   if (!run)
     return Decoded::NotMine;
   if (from.modifiers.size() != 1)
@@ -373,7 +135,7 @@ public:
     if (opcode == "activemask") {
       if (!modifiers.take("b32") || !result(0, Type::B32))
         return decoder.fail("expected .b32 and a register");
-      op.run = activeMask;
+      op.run = activeMaskHandler();
       op.flow = Flow::Schedule;
       return finish(1);
     }
@@ -683,11 +445,12 @@ private:
   Decoded shuffleOp() {
     if (!takeSync())
       return Decoded::Failed;
-    Handler run = modifiers.take("up")     ? shuffle<ShuffleMode::Up>
-                  : modifiers.take("down") ? shuffle<ShuffleMode::Down>
-                  : modifiers.take("bfly") ? shuffle<ShuffleMode::Butterfly>
-                  : modifiers.take("idx")  ? shuffle<ShuffleMode::Index>
-                                           : nullptr;
+    Handler run = modifiers.take("up")     ? shuffleHandler(ShuffleMode::Up)
+                  : modifiers.take("down") ? shuffleHandler(ShuffleMode::Down)
+                  : modifiers.take("bfly")
+                      ? shuffleHandler(ShuffleMode::Butterfly)
+                  : modifiers.take("idx") ? shuffleHandler(ShuffleMode::Index)
+                                          : nullptr;
     if (!run || !modifiers.take("b32"))
       return decoder.fail("expected .up, .down, .bfly or .idx, and .b32");
     if (!resultPair(Type::B32) || !source(1, Type::B32) ||
@@ -700,10 +463,10 @@ private:
     if (!takeSync())
       return Decoded::Failed;
     bool isBallot = modifiers.take("ballot");
-    Handler run = isBallot                ? vote<VoteMode::Ballot>
-                  : modifiers.take("all") ? vote<VoteMode::All>
-                  : modifiers.take("any") ? vote<VoteMode::Any>
-                  : modifiers.take("uni") ? vote<VoteMode::Uniform>
+    Handler run = isBallot                ? voteHandler(VoteMode::Ballot)
+                  : modifiers.take("all") ? voteHandler(VoteMode::All)
+                  : modifiers.take("any") ? voteHandler(VoteMode::Any)
+                  : modifiers.take("uni") ? voteHandler(VoteMode::Uniform)
                                           : nullptr;
     if (!run || !modifiers.take(isBallot ? "b32" : "pred"))
       return decoder.fail("expected .all, .any or .uni with .pred, or "
@@ -727,10 +490,7 @@ private:
     if (!(isAll ? resultPair(Type::B32) : result(0, Type::B32)) ||
         !source(1, isWide ? Type::B64 : Type::B32) || !source(2, Type::B32))
       return failed("operands of match");
-    return finishSync(
-        3, 1,
-        isWide ? (isAll ? match<uint64_t, true> : match<uint64_t, false>)
-               : (isAll ? match<uint32_t, true> : match<uint32_t, false>));
+    return finishSync(3, 1, matchHandler(isAll, isWide));
   }
 
   Decoded reduxOp() {
@@ -744,21 +504,21 @@ private:
       op.immediate = (modifiers.take("abs") ? reduceAbs : 0) |
                      (modifiers.take("NaN") ? reduceNan : 0) |
                      (isMax ? reduceMax : 0);
-      run = reduceFloat;
+      run = reductionHandler(Reduction::Float);
     } else if (isMin || isMax) {
       if (modifiers.take("s32"))
-        run = isMin ? reduceInteger<Reduction::MinS>
-                    : reduceInteger<Reduction::MaxS>;
+        run = isMin ? reductionHandler(Reduction::MinS)
+                    : reductionHandler(Reduction::MaxS);
       else if (modifiers.take("u32"))
-        run = isMin ? reduceInteger<Reduction::MinU>
-                    : reduceInteger<Reduction::MaxU>;
+        run = isMin ? reductionHandler(Reduction::MinU)
+                    : reductionHandler(Reduction::MaxU);
     } else if (modifiers.take("add")) {
       if (modifiers.take("s32") || modifiers.take("u32"))
-        run = reduceInteger<Reduction::Add>;
+        run = reductionHandler(Reduction::Add);
     } else {
-      run = modifiers.take("and")   ? reduceInteger<Reduction::And>
-            : modifiers.take("or")  ? reduceInteger<Reduction::Or>
-            : modifiers.take("xor") ? reduceInteger<Reduction::Xor>
+      run = modifiers.take("and")   ? reductionHandler(Reduction::And)
+            : modifiers.take("or")  ? reductionHandler(Reduction::Or)
+            : modifiers.take("xor") ? reductionHandler(Reduction::Xor)
                                     : nullptr;
       if (!modifiers.take("b32"))
         run = nullptr;
@@ -775,7 +535,7 @@ private:
       return Decoded::Failed;
     if (!resultPair(Type::B32) || results.size() != 2 || !source(1, Type::B32))
       return failed("operands of elect");
-    return finishSync(2, 0, elect);
+    return finishSync(2, 0, electHandler());
   }
 
   /// The first message stays.
