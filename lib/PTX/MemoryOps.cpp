@@ -541,9 +541,6 @@ void markSectors(Counters &counters, Region &region, uint64_t offset,
   }
 }
 
-namespace {
-
-/// Distinct numbers among `count` ones.
 unsigned countDistinct(const uint64_t *of, unsigned count) {
   uint64_t low = of[0], high = of[0];
   for (unsigned i = 1; i < count; ++i) {
@@ -565,6 +562,8 @@ unsigned countDistinct(const uint64_t *of, unsigned count) {
   }
   return distinct;
 }
+
+namespace {
 
 /// Cycles of the 32 banks for one group of lanes: the most distinct words that
 /// one bank has to give.
