@@ -23,6 +23,7 @@ namespace fsr::ptx {
 
 namespace {
 constexpr uint32_t none = ~uint32_t(0);
+constexpr uint64_t mostBits = uint64_t(1) << 31;
 
 class Assigner {
 public:
@@ -33,6 +34,11 @@ public:
   void run() {
     findBlocks();
     findGlobals();
+    // What is beyond any compiler's output is not worth the memory.
+    if (uint64_t(blocks.size()) * globals.size() > mostBits) {
+      program.numSlots = ~uint32_t(0);
+      return;
+    }
     solve();
     findTracked();
     findApproximateSteering();

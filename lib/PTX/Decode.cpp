@@ -288,13 +288,26 @@ bool Decoder::setOperands(Op &op, Type resultType,
   return true;
 }
 
+/// Of local memory a lane and of a parameter block, as on a GPU.
+static constexpr uint64_t mostLocalBytes = 512 << 10,
+                          mostParameterBytes = 32764;
+static constexpr uint64_t mostAlignment = 1 << 16;
+
 void Decoder::layOutFrame() {
   uint64_t at = 0;
+  auto check = [&](const Variable &variable, uint64_t end, uint64_t most) {
+    if (variable.alignment > mostAlignment || variable.bytes > most ||
+        end > most)
+      fail("variable " + variable.name + " of " + llvm::Twine(variable.bytes) +
+           " bytes is larger than can be had");
+  };
   auto place = [&](const Variable &variable) {
+    check(variable, at, mostLocalBytes);
     uint64_t alignment = std::max<uint64_t>(variable.alignment, 1);
     at = (at + alignment - 1) / alignment * alignment;
     program.frame.offsets[variable.name] = at;
     at += variable.bytes;
+    check(variable, at, mostLocalBytes);
   };
   if (!function.isEntry) {
     for (const Variable &variable : function.results)
@@ -311,6 +324,7 @@ void Decoder::layOutFrame() {
   auto describe = [&](llvm::ArrayRef<Variable> from,
                       std::vector<KernelParameter> &to) {
     for (const Variable &variable : from) {
+      check(variable, offset, mostParameterBytes);
       uint64_t alignment = std::max<uint64_t>(variable.alignment, 1);
       offset = (offset + alignment - 1) / alignment * alignment;
       to.push_back({variable.bytes, offset, alignment});
@@ -322,6 +336,9 @@ void Decoder::layOutFrame() {
   program.parameterBytes = offset;
 }
 
+/// Of a frame; four megabytes a warp.
+static constexpr uint32_t mostSlots = 1 << 14;
+
 void Decoder::run() {
   program.function = &function;
   layouts.clear();
@@ -332,6 +349,8 @@ void Decoder::run() {
       layouts.push_back(SlotLayout::Pair);
   }
   layOutFrame();
+  if (hasFailed)
+    return;
   program.code.clear();
   program.code.reserve(function.code.size() + 1);
   // The commonest families first would be quicker; this order lets those that
@@ -379,6 +398,10 @@ void Decoder::run() {
   program.code.push_back(std::move(end));
   current = nullptr;
   assignSlots(program, layouts, registerSlots);
+  if (program.numSlots > mostSlots) {
+    fail("more than " + llvm::Twine(mostSlots) + " registers live at once");
+    program.code.clear();
+  }
 }
 
 } // namespace fsr::ptx

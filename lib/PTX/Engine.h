@@ -169,6 +169,11 @@ public:
   Outcome run(Tally &tally, uint64_t quantum, uint64_t &executed);
   /// Of the first warps that are not done.
   std::string whereabouts() const;
+  void takeCounters(Tally &tally);
+
+  // The scheduler's: since when it has done nothing but wait.
+  uint64_t waitedIn = 0;
+  unsigned timesWaited = 0;
 
   Block block;
   Launch &launch;

@@ -228,6 +228,8 @@ Decoded decodeLoad(Decoder &decoder, Op &op) {
     Slot slot = decoder.resultSlot(element, type);
     if (slot == noSlot)
       return Decoded::Failed;
+    if (element.isRegister())
+      info->registers[results.size()] = element.index;
     results.push_back(slot);
   }
   info->resultBits = uint8_t(bits ? bits : bitsOf(info->type));
@@ -273,6 +275,8 @@ Decoded decodeStore(Decoder &decoder, Op &op) {
     Slot slot = decoder.sourceSlot(element, type);
     if (slot == noSlot)
       return Decoded::Failed;
+    if (element.isRegister())
+      info->registers[sources.size() - 1] = element.index;
     sources.push_back(slot);
   }
   info->resultBits = uint8_t(bits);
@@ -644,38 +648,41 @@ void countAccess(Warp &warp, const MemoryInfo &info, LaneMask active,
 
 namespace {
 
-uint64_t unwrittenKey(const Warp &warp, Slot slot, unsigned lane) {
+uint64_t unwrittenKey(const Warp &warp, uint32_t index, unsigned lane) {
   return reinterpret_cast<uintptr_t>(warp.frame) * 0x9e3779b97f4a7c15ull ^
-         (uint64_t(slot) << 5 | lane);
+         (uint64_t(index) << 5 | lane);
 }
 
-/// Whether what a load puts into its results goes to stores alone, and nothing
-/// but loads writes those registers.
-bool isOnlyCopied(const Warp &warp, const Op &load, const MemoryInfo &info) {
+bool mentions(const Operand &operand, const MemoryInfo &info) {
+  if (operand.isRegister())
+    return llvm::is_contained(
+        llvm::ArrayRef(info.registers).take_front(info.vector), operand.index);
+  for (const Operand &element : operand.elements)
+    if (mentions(element, info))
+      return true;
+  return false;
+}
+
+/// Whether what a load puts into its registers goes to stores alone, and
+/// nothing but loads writes those registers.
+bool isOnlyCopied(const Warp &warp, const MemoryInfo &info) {
   int8_t known = info.isOnlyCopied.load(std::memory_order_relaxed);
   if (known >= 0)
     return known;
-  bool isCopied =
-      warp.frame && warp.frame->program && warp.frame->program->function;
-  if (isCopied) {
-    const Program &program = *warp.frame->program;
-    for (const Op &op : program.code) {
-      StringRef opcode = op.source < program.function->code.size()
-                             ? program.function->code[op.source].opcode
-                             : StringRef();
-      bool isLoad = opcode == "ld" || opcode == "ldu";
-      bool isStore = opcode == "st";
-      for (Slot result : load.results()) {
-        if (llvm::is_contained(op.results(), result) && !isLoad)
+  const Program *program = warp.frame ? warp.frame->program : nullptr;
+  bool isCopied = program && program->function;
+  if (isCopied)
+    for (const Instruction &one : program->function->code) {
+      // The place of a load's results and of a store's values.
+      size_t spared = one.opcode == "ld" || one.opcode == "ldu" ? 0
+                      : one.opcode == "st"                      ? 1
+                                                                : ~size_t(0);
+      for (size_t i = 0; i < one.operands.size(); ++i)
+        if (i != spared && mentions(one.operands[i], info))
           isCopied = false;
-        llvm::ArrayRef<Slot> sources = op.sources();
-        if (isStore && !sources.empty())
-          sources = sources.take_front(1);
-        if (llvm::is_contained(sources, result) || op.guard == result)
-          isCopied = false;
-      }
+      if (one.guard && llvm::is_contained(info.registers, *one.guard))
+        isCopied = false;
     }
-  }
   info.isOnlyCopied.store(isCopied, std::memory_order_relaxed);
   return isCopied;
 }
@@ -759,14 +766,15 @@ void loadLanes(Warp &warp, const Op &op, const MemoryInfo &info,
       if (mark & Tainted)
         tainted[v] |= LaneMask(1) << lane;
       if (unwritten) {
-        if (isOnlyCopied(warp, op, info)) {
-          clock.unwritten[unwrittenKey(warp, slot, lane)] = unwritten;
+        if (isOnlyCopied(warp, info)) {
+          clock.unwritten[unwrittenKey(warp, info.registers[v], lane)] =
+              unwritten;
         } else if (!isReported) {
           isReported = true;
           reportUnwritten(warp, op, lane, checked, bytes);
         }
       } else if (!clock.unwritten.empty()) {
-        clock.unwritten.erase(unwrittenKey(warp, slot, lane));
+        clock.unwritten.erase(unwrittenKey(warp, info.registers[v], lane));
       }
     }
   }
@@ -810,7 +818,8 @@ void storeLanes(Warp &warp, const Op &op, const MemoryInfo &info,
           warp.tracksTaint && ((warp.taint(slot) | byAddress) >> lane & 1);
       std::memset(state + v * size, Written | (isTainted ? Tainted : 0), size);
       if (!clock.unwritten.empty()) {
-        auto found = clock.unwritten.find(unwrittenKey(warp, slot, lane));
+        auto found =
+            clock.unwritten.find(unwrittenKey(warp, info.registers[v], lane));
         if (found != clock.unwritten.end())
           for (unsigned i = 0; i < size; ++i)
             if (found->second >> (i & 7) & 1)

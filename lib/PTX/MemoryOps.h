@@ -28,6 +28,8 @@ struct MemoryInfo {
   bool isStore = false;
   Semantics semantics = Semantics::Weak;
   Scope scope = Scope::System;
+  /// Of the elements in registers; ~0: not a register.
+  std::array<uint32_t, 8> registers{~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u};
   /// Whether the results of a load go to stores alone; -1: not looked at yet.
   mutable std::atomic<int8_t> isOnlyCopied{-1};
 

@@ -25,6 +25,8 @@ static constexpr uint64_t turnFuel = 4096;
 /// Instructions of a block before another one's turn.
 static constexpr uint64_t blockQuantum = uint64_t(1) << 21;
 static constexpr uint64_t cooperativeQuantum = uint64_t(1) << 14;
+/// Turns in which all blocks do nothing but wait, before that is a deadlock.
+static constexpr unsigned mostWaits = 16;
 
 BlockRun::BlockRun(Launch &launch, const FunctionTable &functions)
     : launch(launch), functions(functions) {
@@ -65,17 +67,21 @@ void BlockRun::reset(uint64_t linear) {
   }
 }
 
+void BlockRun::takeCounters(Tally &tally) {
+  for (const auto &run : runs) {
+    tally.counters += run->warp.counters;
+    run->warp.counters = Counters();
+  }
+}
+
 BlockRun::Outcome BlockRun::run(Tally &tally, uint64_t quantum,
                                 uint64_t &executed) {
   using Turn = WarpRun::Turn;
   bool isRandom = launch.options.schedule != Schedule::Lockstep;
   bool didAnything = false;
   auto finish = [&](Outcome outcome) {
-    if (outcome == Outcome::Done || launch.findings->isStopped())
-      for (const auto &run : runs) {
-        tally.counters += run->warp.counters;
-        run->warp.counters = Counters();
-      }
+    if (outcome == Outcome::Done)
+      takeCounters(tally);
     return outcome;
   };
   executed = 0;
@@ -155,12 +161,18 @@ public:
   }
 
   void work(Tally &tally);
+  /// Of blocks that a fault left where they were.
+  void countUnfinished(Tally &tally) {
+    for (const std::unique_ptr<BlockRun> &run : aside)
+      run->takeCounters(tally);
+  }
 
 private:
   struct Item {
     std::unique_ptr<BlockRun> run;
     bool isNew = false;
     uint64_t number = 0;
+    uint64_t epoch = 0; ///< When it was taken.
   };
   std::optional<Item> take();
   void giveBack(Item item, BlockRun::Outcome outcome, uint64_t executed);
@@ -175,7 +187,9 @@ private:
   uint64_t nextBlock = 0, numResident = 0, numDone = 0, numRunning = 0;
   /// Slices given to blocks that were put aside since a block was begun.
   uint64_t resumed = 0;
-  uint64_t idleSlices = 0;
+  /// Counts slices in which something happened; how many blocks have done
+  /// nothing but wait since the last one.
+  uint64_t epoch = 1, numWaiting = 0;
   uint64_t executed = 0;
   std::deque<std::unique_ptr<BlockRun>> aside;
   std::vector<std::unique_ptr<BlockRun>> unused;
@@ -197,6 +211,7 @@ std::optional<Pool::Item> Pool::take() {
         unused.pop_back();
       }
       item.isNew = true;
+      item.epoch = epoch;
       item.number = nextBlock++;
       ++numResident;
       ++numRunning;
@@ -207,6 +222,7 @@ std::optional<Pool::Item> Pool::take() {
       Item item;
       item.run = std::move(aside.front());
       aside.pop_front();
+      item.epoch = epoch;
       ++numRunning;
       ++resumed;
       return item;
@@ -233,17 +249,23 @@ void Pool::giveBack(Item item, BlockRun::Outcome outcome, uint64_t ran) {
     launch.findings->stop();
   };
   if (budget && executed > budget)
-    stopWith(FindingKind::Budget, "ran for more than the " +
-                                      std::to_string(budget) +
-                                      " warp instructions that are allowed");
-  if (outcome == BlockRun::Outcome::Waiting) {
-    // Nobody did anything for many rounds: nobody ever will.
-    if (++idleSlices > 64 + 16 * numResident && !numRunning &&
+    stopWith(FindingKind::Budget,
+             "ran for more than the " + std::to_string(budget) +
+                 " warp instructions that are allowed; " + run->whereabouts());
+  if (outcome != BlockRun::Outcome::Waiting) {
+    ++epoch;
+    numWaiting = 0;
+  } else if (item.epoch == epoch) {
+    // All that it could wait for was as it is now.
+    if (run->waitedIn != epoch) {
+      run->waitedIn = epoch;
+      run->timesWaited = 0;
+    }
+    numWaiting += ++run->timesWaited == mostWaits;
+    if (numWaiting == numResident &&
         !(nextBlock < numBlocks && numResident < mostResident))
       stopWith(FindingKind::Deadlock,
                "all blocks that can run wait: " + run->whereabouts());
-  } else {
-    idleSlices = 0;
   }
   if (outcome == BlockRun::Outcome::Done) {
     ++numDone;
@@ -303,6 +325,7 @@ void runBlocks(Launch &launch, const FunctionTable &functions,
   pool.work(tallies[0]);
   for (std::thread &other : others)
     other.join();
+  pool.countUnfinished(tally);
   tally.ops.resize(functions.programs.size());
   for (const Tally &one : tallies) {
     tally.counters += one.counters;

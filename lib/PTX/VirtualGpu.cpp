@@ -26,6 +26,9 @@ constexpr uint64_t heapBytes = 8 << 20;
 constexpr uint64_t workspaceBytes = 256;
 /// Registers and local memory of blocks that are resident, on the host.
 constexpr uint64_t mostResidentBytes = uint64_t(2) << 30;
+constexpr uint64_t mostCooperativeBytes = uint64_t(16) << 30;
+/// Of a module's variables.
+constexpr uint64_t mostVariableBytes = uint64_t(1) << 30;
 
 class Gpu final : public VirtualGpu {
 public:
@@ -196,6 +199,7 @@ llvm::Error Gpu::placeVariables(LoadedModule &loaded) {
           return error;
     return llvm::Error::success();
   };
+  uint64_t total = 0;
   auto isPlaced = [](const Variable &variable) {
     return (variable.space == Space::Global ||
             variable.space == Space::Const) &&
@@ -205,6 +209,14 @@ llvm::Error Gpu::placeVariables(LoadedModule &loaded) {
                                      const Variable &variable) -> llvm::Error {
         if (!isPlaced(variable))
           return llvm::Error::success();
+        if (variable.bytes > mostVariableBytes - total)
+          return makeError(ErrorKind::Unsupported,
+                           "variable " + variable.name +
+                               ": the module has "
+                               "more than " +
+                               llvm::Twine(mostVariableBytes) +
+                               " bytes of variables");
+        total += variable.bytes;
         llvm::Expected<uint64_t> address = memory.allocate(
             variable.bytes, std::max<uint64_t>(variable.alignment, 16),
             variable.name);
@@ -464,6 +476,10 @@ llvm::Expected<LaunchResult> Gpu::launch(unsigned module,
                      "launch of " + kernel + ": a parameter block of " +
                          llvm::Twine(params.size()) + " bytes, wanted " +
                          llvm::Twine(program.parameterBytes));
+  if (launchOptions.shadow)
+    return makeError(ErrorKind::Unsupported,
+                     "launch of " + kernel +
+                         ": shadow values are not supported");
   if (!heap && (*linked)->usesHeap()) {
     llvm::Expected<uint64_t> address = memory.allocate(heapBytes, 256, "heap");
     if (!address)
@@ -514,6 +530,12 @@ llvm::Expected<LaunchResult> Gpu::launch(unsigned module,
       warps * (uint64_t(program.numSlots) * slotBytes + 4096) +
       program.sharedBytes * 6 + shape.sharedBytes * 6;
   unsigned resident = mostResident(program, shape);
+  uint64_t blocks = uint64_t(shape.grid[0]) * shape.grid[1] * shape.grid[2];
+  if (shape.cooperative && blocks > mostCooperativeBytes / bytesABlock)
+    return makeError(ErrorKind::Unsupported,
+                     "launch of " + kernel + ": a cooperative grid of " +
+                         llvm::Twine(blocks) + " blocks with " +
+                         llvm::Twine(bytesABlock) + " bytes each");
   if (!shape.cooperative)
     resident = unsigned(std::clamp<uint64_t>(mostResidentBytes / bytesABlock, 2,
                                              resident < 2 ? 2 : resident));

@@ -218,8 +218,9 @@ TEST_F(ScheduleTest, BudgetEndsALoop) {
   options.instructionBudget = 100'000;
   Finding finding =
       runFaulty(kernel("LOOP:\n  bra.uni LOOP;\n"), FindingKind::Budget);
-  EXPECT_EQ(finding.message, "ran for more than the 100000 warp instructions "
-                             "that are allowed");
+  EXPECT_EQ(finding.message,
+            "ran for more than the 100000 warp instructions that are allowed; "
+            "warp 0: lanes 0-31 at PTX line 15 `bra.uni LOOP;`");
   EXPECT_FALSE(run(kernel("LOOP:\n  bra.uni LOOP;\n")).completed);
 }
 

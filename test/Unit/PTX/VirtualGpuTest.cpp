@@ -160,6 +160,26 @@ TEST_F(VirtualGpuTest, ApproximateValuesThatSteer) {
   EXPECT_TRUE(result.fidelity.approximateSteers);
 }
 
+TEST_F(VirtualGpuTest, SizesThatNobodyHas) {
+  EXPECT_EQ(launchError(".local .b8 x[1000000];\nexit;"),
+            "line 5: `.visible .entry k(.param .u64 p) {`: variable x of "
+            "1000000 bytes is larger than can be had");
+  EXPECT_EQ(launchError("exit;", ".global .b8 x[2000000000];"),
+            "variable x: the module has more than 1073741824 bytes of "
+            "variables");
+  // Each register is read at the end: all live at once.
+  std::string body = ".reg .b32 %v<20000>;\n", end;
+  for (unsigned i = 0; i < 20000; ++i) {
+    std::string name = "%v" + std::to_string(i);
+    body += "add.u32 " + name + ", %t, " + std::to_string(i) + ";\n";
+    end += "add.u32 %t, %t, " + name + ";\n";
+  }
+  std::string error = launchError(body + end + "exit;");
+  EXPECT_TRUE(llvm::StringRef(error).ends_with(
+      "more than 16384 registers live at once"))
+      << error;
+}
+
 /// Loads word %t, which depends on data, into %r1.
 const char *const loadOwn = R"(
   mul.wide.u32 %rd1, %t, 4;
