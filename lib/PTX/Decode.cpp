@@ -62,6 +62,14 @@ Slot Decoder::temporarySlot() {
   return layouts.size() - 1;
 }
 
+Slot Decoder::carrySlot() {
+  if (carry == noSlot) {
+    layouts.push_back(SlotLayout::Predicate);
+    carry = layouts.size() - 1;
+  }
+  return carry;
+}
+
 Type Decoder::registerType(const Operand &operand) const {
   if (!operand.isRegister() || operand.index >= function.registers.size())
     return Type::None;

@@ -84,6 +84,8 @@ public:
   Slot specialSlot(llvm::StringRef name);
   /// A new slot that nothing else uses.
   Slot temporarySlot();
+  /// The carry flag, a predicate.
+  Slot carrySlot();
   /// The declared type of a register operand.
   Type registerType(const Operand &operand) const;
   /// Base slot (64 or 32 bits wide, `isWide` tells) and offset of `[...]`; an
@@ -132,6 +134,7 @@ private:
 
   std::map<std::pair<uint64_t, unsigned>, Slot> constantSlots;
   std::map<std::tuple<std::string, unsigned, uint64_t>, Slot> specialSlots;
+  Slot carry = noSlot;
   bool hasFailed = false;
 };
 

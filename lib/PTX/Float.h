@@ -138,9 +138,22 @@ uint64_t roundedMul64(uint64_t a, uint64_t b, Rounding mode);
 uint64_t roundedDiv64(uint64_t a, uint64_t b, Rounding mode);
 uint64_t roundedSqrt64(uint64_t a, Rounding mode);
 
-constexpr uint64_t canonicalNan64 = 0xfff8000000000000;
+// NaN results, as an H200 gives them. f32 and the 16-bit formats have one; f64
+// hands on the first of its operands that is a NaN, made quiet, in an order
+// that depends on the operation.
+constexpr uint64_t generatedNan64 = 0xfff8000000000000;
 constexpr uint32_t canonicalNan32 = 0x7fffffff;
 constexpr uint32_t canonicalNan16 = 0x7fff; ///< f16 and bf16.
+inline bool isNan64(uint64_t bits) {
+  return (bits & 0x7fffffffffffffff) > 0x7ff0000000000000;
+}
+inline uint64_t propagatedNan64(uint64_t first, uint64_t second = 0,
+                                uint64_t third = 0) {
+  constexpr uint64_t quiet = 0x0008000000000000;
+  uint64_t bits = isNan64(third) ? third | quiet : generatedNan64;
+  bits = isNan64(second) ? second | quiet : bits;
+  return isNan64(first) ? first | quiet : bits;
+}
 
 } // namespace fsr::ptx
 

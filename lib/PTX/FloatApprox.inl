@@ -165,14 +165,16 @@ struct ApproximateUpper {
   [[gnu::always_inline]] static uint64_t apply(uint64_t a, uint64_t, uint64_t) {
     double x = asDouble(flush(a & 0xffffffff00000000));
     double value = 1.0 / (IsRsqrt ? __builtin_elementwise_sqrt(x) : x);
-    return flush(canonical64(value)) & 0xffffffff00000000;
+    return value == value ? flush(bitsOf(value)) & 0xffffffff00000000
+                          : 0x7fffffff00000000;
   }
 };
 struct RsqrtDouble {
   using Cell = uint64_t;
   static constexpr unsigned arity = 1;
   [[gnu::always_inline]] static uint64_t apply(uint64_t a, uint64_t, uint64_t) {
-    return canonical64(1.0 / __builtin_elementwise_sqrt(asDouble(a)));
+    double value = 1.0 / __builtin_elementwise_sqrt(asDouble(a));
+    return value == value ? bitsOf(value) : propagatedNan64(a);
   }
 };
 

@@ -11,6 +11,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+template <Rounding Mode, bool Ftz>
+inline float narrowSum(double value) {
+  return narrow32<Mode>(Ftz ? flushTiny<Mode>(value) : value);
+}
+
 template <Rounding Mode>
 inline float addSingle(float a, float b) {
   if constexpr (Mode == Rounding::Nearest)
@@ -23,14 +28,14 @@ inline float addSingle(float a, float b) {
   return narrow32<Mode>(sum);
 }
 
-template <Rounding Mode>
+template <Rounding Mode, bool Ftz>
 inline float mulSingle(float a, float b) {
   if constexpr (Mode == Rounding::Nearest)
     return a * b;
-  return narrow32<Mode>(double(a) * double(b));
+  return narrowSum<Mode, Ftz>(double(a) * double(b));
 }
 
-template <Rounding Mode>
+template <Rounding Mode, bool Ftz>
 inline float fmaSingle(float a, float b, float c) {
 #if FSR_PTX_WIDE
   if constexpr (Mode == Rounding::Nearest)
@@ -40,10 +45,10 @@ inline float fmaSingle(float a, float b, float c) {
   double sum = addOdd(product, double(c));
   if constexpr (Mode == Rounding::Down)
     sum = sum == 0 && (bitsOf(product) >> 63 | bitsOf(c) >> 31) ? -0.0 : sum;
-  return narrow32<Mode>(sum);
+  return narrowSum<Mode, Ftz>(sum);
 }
 
-template <Rounding Mode>
+template <Rounding Mode, bool Ftz>
 inline float divSingle(float a, float b) {
   float near = a / b;
   if constexpr (Mode == Rounding::Nearest)
@@ -56,7 +61,10 @@ inline float divSingle(float a, float b) {
                  (bitsOf(b) & 0x7fffffff) >= 0x7f800000 || b == 0;
   bool isAbove = (isNegative ? isLess : isMore) & !isExact;
   bool isBelow = (isNegative ? isMore : isLess) & !isExact;
-  return asFloat(redirect<Mode>(bitsOf(near), isAbove, isBelow));
+  float value = asFloat(redirect<Mode>(bitsOf(near), isAbove, isBelow));
+  // No quotient lies between the least normal number and the one below it.
+  bool wasTiny = (bitsOf(near) & 0x7fffffff) < 0x00800000;
+  return Ftz && wasTiny ? asFloat(bitsOf(near) & 0x80000000) : value;
 }
 
 template <Rounding Mode>
@@ -108,13 +116,24 @@ struct Single {
     else if constexpr (O == Arithmetic::Sub)
       value = addSingle<Mode>(x, -y);
     else if constexpr (O == Arithmetic::Mul)
-      value = mulSingle<Mode>(x, y);
+      value = mulSingle<Mode, Ftz>(x, y);
     else if constexpr (O == Arithmetic::Fma)
-      value = fmaSingle<Mode>(x, y, z);
+      value = fmaSingle<Mode, Ftz>(x, y, z);
     else if constexpr (O == Arithmetic::Div)
-      value = divSingle<Mode>(x, y);
+      value = divSingle<Mode, Ftz>(x, y);
     else
       value = sqrtSingle<Mode>(x);
+    constexpr bool isProduct = O == Arithmetic::Mul || O == Arithmetic::Fma;
+    if constexpr (Ftz && isProduct && Mode == Rounding::Nearest) {
+      // What was rounded up to the least normal number only because subnormals
+      // are coarse counts as below it.
+      float scaled = O == Arithmetic::Mul
+                         ? mulSingle<Mode, false>(x * 0x1p64f, y)
+                         : fmaSingle<Mode, false>(x * 0x1p64f, y, z * 0x1p64f);
+      bool isTiny = (bitsOf(scaled) & 0x7fffffff) < bitsOf(0x1p-62f);
+      bool isLeast = (bitsOf(value) & 0x7fffffff) == 0x00800000;
+      value = (isTiny & isLeast) ? asFloat(bitsOf(value) & 0x80000000) : value;
+    }
     uint32_t bits = canonical32(value);
     if constexpr (Ftz)
       bits = flush32(bits);
@@ -131,23 +150,29 @@ struct Double {
   [[gnu::always_inline]] static uint64_t apply(uint64_t a, uint64_t b,
                                                uint64_t c) {
     if constexpr (Mode == Rounding::Nearest) {
-      double x = asDouble(a), y = asDouble(b), z = asDouble(c);
+      double x = asDouble(a), y = asDouble(b), z = asDouble(c), value;
       if constexpr (O == Arithmetic::Add)
-        return canonical64(x + y);
-      if constexpr (O == Arithmetic::Sub)
-        return canonical64(x - y);
-      if constexpr (O == Arithmetic::Mul)
-        return canonical64(x * y);
-      if constexpr (O == Arithmetic::Fma)
-        return canonical64(__builtin_elementwise_fma(x, y, z));
-      if constexpr (O == Arithmetic::Div)
-        return canonical64(x / y);
-      return canonical64(__builtin_elementwise_sqrt(x));
+        value = x + y;
+      else if constexpr (O == Arithmetic::Sub)
+        value = x - y;
+      else if constexpr (O == Arithmetic::Mul)
+        value = x * y;
+      else if constexpr (O == Arithmetic::Fma)
+        value = __builtin_elementwise_fma(x, y, z);
+      else if constexpr (O == Arithmetic::Div)
+        value = x / y;
+      else
+        value = __builtin_elementwise_sqrt(x);
+      uint64_t nan = arity == 3             ? propagatedNan64(b, c, a)
+                     : arity == 1           ? propagatedNan64(a)
+                     : O == Arithmetic::Div ? propagatedNan64(a, b)
+                                            : propagatedNan64(b, a);
+      return value == value ? bitsOf(value) : nan;
     } else {
       if constexpr (O == Arithmetic::Add)
         return roundedAdd64(a, b, Mode);
       if constexpr (O == Arithmetic::Sub)
-        return roundedAdd64(a, b ^ (uint64_t(1) << 63), Mode);
+        return roundedAdd64(a, isNan64(b) ? b : b ^ (uint64_t(1) << 63), Mode);
       if constexpr (O == Arithmetic::Mul)
         return roundedMul64(a, b, Mode);
       if constexpr (O == Arithmetic::Fma)
@@ -191,9 +216,9 @@ struct Short {
       else
         value = x + y;
     }
-    uint32_t bits = Format::template narrow<Rounding::Nearest>(value);
     if constexpr (Ftz)
-      bits = flush16<Format>(bits);
+      value = flushTiny16<Format>(value);
+    uint32_t bits = Format::template narrow<Rounding::Nearest>(value);
     if constexpr (Sat)
       bits = saturate16<Format>(bits);
     if constexpr (Relu)
@@ -202,6 +227,54 @@ struct Short {
   }
 };
 
+/// A bf16 fma within f32: right where the product is exact there and nothing
+/// overflows; elsewhere `isRisky`.
+template <bool Relu>
+[[gnu::always_inline]] inline uint32_t
+quickBrainFma(uint32_t a, uint32_t b, uint32_t c, bool &isRisky) {
+  float x = widenBrain(a), y = widenBrain(b), z = widenBrain(c);
+  float product = x * y, sum = product + z;
+  sum = toOdd(sum, sumError(product, z, sum));
+  uint32_t size = bitsOf(product) & 0x7fffffff;
+  bool isSmall = (size < bitsOf(0x1p-110f)) & (x != 0) & (y != 0);
+  bool isLarge = size >= bitsOf(0x1p126f);
+  bool isFar = (bitsOf(z) & 0x7fffffff) >= bitsOf(0x1p126f);
+  isRisky = isSmall | isLarge | isFar;
+  uint32_t bits = narrowBrain<Rounding::Nearest>(sum);
+  return Relu ? relu16(bits) : bits;
+}
+template <bool IsPacked, bool Relu>
+void runBrainFma(Warp &warp, const Op &op, LaneMask active) {
+  using Exact = Short<Brain, Arithmetic::Fma, false, false, Relu>;
+  if (active == allLanes) {
+    const uint32_t *a = warp.lanes<uint32_t>(op.operand(0));
+    const uint32_t *b = warp.lanes<uint32_t>(op.operand(1));
+    const uint32_t *c = warp.lanes<uint32_t>(op.operand(2));
+    uint32_t values[warpLanes], risks = 0;
+#pragma clang loop vectorize(assume_safety) unroll(disable)
+    for (unsigned lane = 0; lane < warpLanes; ++lane) {
+      bool isRisky, isRiskyHigh = false;
+      uint32_t value = quickBrainFma<Relu>(a[lane] & 0xffff, b[lane] & 0xffff,
+                                           c[lane] & 0xffff, isRisky);
+      if constexpr (IsPacked)
+        value |= quickBrainFma<Relu>(a[lane] >> 16, b[lane] >> 16,
+                                     c[lane] >> 16, isRiskyHigh)
+                 << 16;
+      values[lane] = value;
+      risks |= uint32_t(isRisky | isRiskyHigh);
+    }
+    if (!risks) {
+      __builtin_memcpy(warp.lanes<uint32_t>(op.result(0)), values,
+                       sizeof(values));
+      return;
+    }
+  }
+  if constexpr (IsPacked)
+    runLanes<Packed16<Exact>>(warp, op, active);
+  else
+    runLanes<Exact>(warp, op, active);
+}
+
 template <Arithmetic O>
 struct SignSingle {
   using Cell = uint32_t;
@@ -209,9 +282,9 @@ struct SignSingle {
   [[gnu::always_inline]] static uint32_t apply(uint32_t a, uint32_t b,
                                                uint32_t) {
     if constexpr (O == Arithmetic::Neg)
-      return a ^ 0x80000000;
+      return isNan32(a) ? canonicalNan32 : a ^ 0x80000000;
     if constexpr (O == Arithmetic::Abs)
-      return a & 0x7fffffff;
+      return isNan32(a) ? canonicalNan32 : a & 0x7fffffff;
     return (a & 0x80000000) | (b & 0x7fffffff);
   }
 };
@@ -230,9 +303,9 @@ struct SignDouble {
                                                uint64_t) {
     constexpr uint64_t sign = uint64_t(1) << 63;
     if constexpr (O == Arithmetic::Neg)
-      return a ^ sign;
+      return isNan64(a) ? propagatedNan64(a) : a ^ sign;
     if constexpr (O == Arithmetic::Abs)
-      return a & ~sign;
+      return isNan64(a) ? propagatedNan64(a) : a & ~sign;
     return (a & sign) | (b & ~sign);
   }
 };
@@ -243,7 +316,8 @@ struct SignShort {
   [[gnu::always_inline]] static uint32_t apply(uint32_t a, uint32_t, uint32_t) {
     if constexpr (Ftz)
       a = flush16<Format>(a);
-    return O == Arithmetic::Neg ? a ^ 0x8000 : a & 0x7fff;
+    uint32_t bits = O == Arithmetic::Neg ? a ^ 0x8000 : a & 0x7fff;
+    return (a & 0x7fff) > Format::infinity ? canonicalNan16 : bits;
   }
 };
 
@@ -260,7 +334,7 @@ struct Layout {
 using LayoutHalf = Layout<uint32_t, 0x7c00, canonicalNan16>;
 using LayoutBrain = Layout<uint32_t, 0x7f80, canonicalNan16>;
 using LayoutSingle = Layout<uint32_t, 0x7f800000, canonicalNan32>;
-using LayoutDouble = Layout<uint64_t, 0x7ff0000000000000, canonicalNan64>;
+using LayoutDouble = Layout<uint64_t, 0x7ff0000000000000, generatedNan64>;
 
 /// The smaller or larger of two patterns, -0 below +0; where one is a NaN the
 /// other, and a NaN where both are or `Nan` asks for it.
@@ -279,6 +353,8 @@ inline typename L::Cell extreme(typename L::Cell a, typename L::Cell b) {
     return (nanA | nanB) ? L::canonical : chosen;
   chosen = nanA ? b : chosen;
   chosen = nanB ? a : chosen;
+  if constexpr (sizeof(Cell) == 8)
+    return (nanA & nanB) ? propagatedNan64(b) : chosen;
   return (nanA & nanB) ? L::canonical : chosen;
 }
 
@@ -376,7 +452,13 @@ Handler anyArithmetic(const FloatForm &form, Type type) {
   bool isPacked = type == Type::F16x2 || type == Type::BF16x2;
   if (type == Type::F16 || type == Type::F16x2)
     return shortOf<Half, O>(form, isPacked);
-  if (type == Type::BF16 || type == Type::BF16x2)
+  bool isBrain = type == Type::BF16 || type == Type::BF16x2;
+  if (isBrain && O == Arithmetic::Fma)
+    return form.relu ? (isPacked ? &runBrainFma<true, true>
+                                 : &runBrainFma<false, true>)
+                     : (isPacked ? &runBrainFma<true, false>
+                                 : &runBrainFma<false, false>);
+  if (isBrain)
     return shortOf<Brain, O>(form, isPacked);
   return arithmeticOf<O>(form, type);
 }

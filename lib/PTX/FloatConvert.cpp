@@ -159,7 +159,7 @@ void selectConversion(const FloatForm &form, size_t operands,
   if ((form.relu || form.satfinite) &&
       (!isShort || source != Type::F32 || form.toInteger))
     return op.fail("'.relu' and '.satfinite' go with f16 and bf16 of f32");
-  if (form.sat && result == Type::BF16)
+  if (form.sat && (result == Type::BF16 || source == Type::BF16))
     return op.fail("'.sat' does not go with bf16");
   if (form.ftz && result != Type::F32 && source != Type::F32)
     return op.fail("'.ftz' goes with f32");

@@ -39,12 +39,15 @@ struct Integer {
 struct Float16 {
   static constexpr bool isInteger = false, isDouble = false, isWide = false;
   using Cell = uint32_t;
+  static constexpr uint32_t quietNan = 0x7e00, fraction = 10;
   static float load(uint32_t cell, const ConvertWays &) {
     return widenHalf(cell & 0xffff);
   }
   template <Rounding Mode>
   static uint32_t store(float value, const ConvertWays &ways) {
-    uint32_t bits = narrowHalf<Mode>(value);
+    return finish(narrowHalf<Mode>(value), ways);
+  }
+  static uint32_t finish(uint32_t bits, const ConvertWays &ways) {
     bits = ways.isFinite && (bits & 0x7fff) == 0x7c00 ? bits - 1 : bits;
     bits = ways.saturates ? saturate16<Half>(bits) : bits;
     return ways.relus ? relu16(bits) : bits;
@@ -53,12 +56,15 @@ struct Float16 {
 struct BFloat16 {
   static constexpr bool isInteger = false, isDouble = false, isWide = false;
   using Cell = uint32_t;
+  static constexpr uint32_t quietNan = 0x7fc0, fraction = 7;
   static float load(uint32_t cell, const ConvertWays &) {
     return widenBrain(cell & 0xffff);
   }
   template <Rounding Mode>
   static uint32_t store(float value, const ConvertWays &ways) {
-    uint32_t bits = narrowBrain<Mode>(value);
+    return finish(narrowBrain<Mode>(value), ways);
+  }
+  static uint32_t finish(uint32_t bits, const ConvertWays &ways) {
     bits = ways.isFinite && (bits & 0x7fff) == 0x7f80 ? bits - 1 : bits;
     bits = ways.saturates ? saturate16<Brain>(bits) : bits;
     return ways.relus ? relu16(bits) : bits;
@@ -72,7 +78,10 @@ struct Float32 {
   }
   template <Rounding Mode>
   static uint32_t store(float value, const ConvertWays &ways) {
-    uint32_t bits = ways.flush(canonical32(value));
+    return finish(canonical32(value), ways);
+  }
+  static uint32_t finish(uint32_t bits, const ConvertWays &ways) {
+    bits = ways.flush(bits);
     return ways.saturates ? saturate32(bits) : bits;
   }
 };
@@ -84,7 +93,9 @@ struct Float64 {
   }
   template <Rounding Mode>
   static uint64_t store(double value, const ConvertWays &ways) {
-    uint64_t bits = canonical64(value);
+    // A NaN keeps its payload.
+    uint64_t bits =
+        value == value ? bitsOf(value) : propagatedNan64(bitsOf(value));
     return ways.saturates ? saturate64(bits) : bits;
   }
 };
@@ -178,6 +189,15 @@ inline D saturateInteger(S value) {
   }
 }
 
+/// To a format of 16 bits.
+template <typename D, Rounding Mode>
+inline uint32_t bitsFrom(float value) {
+  if constexpr (std::is_same_v<D, Float16>)
+    return narrowHalf<Mode>(value);
+  else
+    return narrowBrain<Mode>(value);
+}
+
 /// One conversion. `Mode` is of the fraction, or to an integer where
 /// `Integral`.
 template <typename D, typename S, Rounding Mode, bool Integral>
@@ -218,14 +238,25 @@ struct Conversion {
       auto value = S::load(cell, ways);
       if constexpr (Integral)
         value = toIntegral<Mode>(value);
-      if constexpr (D::isDouble)
+      if constexpr (D::isDouble) {
         return Result(D::template store<Mode>(double(value), ways));
-      else if constexpr (!S::isDouble)
+      } else if constexpr (S::isDouble && std::is_same_v<D, Float32>) {
+        // As much of a NaN's payload as there is room for stays.
+        if (ways.flushKeep == 0x80000000)
+          value = flushTiny<Mode>(value);
+        return Result(D::finish(bitsOf(narrow32<Mode>(value)), ways));
+      } else if constexpr (S::isDouble) {
+        uint32_t nan =
+            uint32_t(cell >> 48 & 0x8000) | D::quietNan |
+            (uint32_t(cell >> (52 - D::fraction)) & ((1u << D::fraction) - 1));
+        uint32_t bits = bitsFrom<D, Mode>(narrowOdd(value));
+        return Result(D::finish(value == value ? bits : nan, ways));
+      } else if constexpr (std::is_same_v<S, BFloat16> &&
+                           std::is_same_v<D, Float32>) {
+        return Result(D::finish(bitsOf(value), ways));
+      } else {
         return Result(D::template store<Mode>(value, ways));
-      else if constexpr (std::is_same_v<D, Float32>)
-        return Result(D::template store<Mode>(narrow32<Mode>(value), ways));
-      else
-        return Result(D::template store<Mode>(narrowOdd(value), ways));
+      }
     }
   }
 };
@@ -340,7 +371,9 @@ struct ToTensorFloat {
     rounded = magnitude >= 0x7f800000 ? 0x7f800000 : rounded;
     rounded = ways.isFinite && rounded == 0x7f800000 ? 0x7f7fe000 : rounded;
     uint32_t bits = ways.relus && sign ? 0 : rounded | sign;
-    return magnitude > 0x7f800000 ? canonicalNan32 : bits;
+    // What H200s do: `.rna` cuts a NaN, which can make an infinity of it.
+    uint32_t nan = Mode == Rounding::NearestAway ? a & 0xffffe000 : 0x7fffe000;
+    return magnitude > 0x7f800000 ? nan : bits;
   }
 };
 /// cvt.pack: two integers, saturated, above what the third has.

@@ -27,16 +27,9 @@ inline uint32_t flush32(uint32_t bits) {
   return bits & 0x7f800000 ? bits : bits & 0x80000000;
 }
 inline bool isNan32(uint32_t bits) { return (bits & 0x7fffffff) > 0x7f800000; }
-inline bool isNan64(uint64_t bits) {
-  return (bits & 0x7fffffffffffffff) > 0x7ff0000000000000;
-}
 inline uint32_t canonical32(float value) {
   return value == value ? bitsOf(value) : canonicalNan32;
 }
-inline uint64_t canonical64(double value) {
-  return value == value ? bitsOf(value) : canonicalNan64;
-}
-
 /// `sum` is the nearest double to an exact value, `error` what is missing.
 inline double toOdd(double sum, double error) {
   uint64_t bits = bitsOf(sum);
@@ -102,6 +95,22 @@ inline float narrow32(double value) {
     return near;
   double back = near;
   return asFloat(redirect<Mode>(bitsOf(near), back > value, back < value));
+}
+
+/// What `.ftz` does to a value before it is rounded to f32: a result is flushed
+/// where it would be below the least normal number if exponents had no end.
+template <Rounding Mode>
+inline double flushTiny(double value) {
+  uint64_t sign = bitsOf(value) & (uint64_t(1) << 63);
+  double size = asDouble(bitsOf(value) ^ sign);
+  bool isTiny = size < 0x1p-126;
+  if constexpr (Mode == Rounding::Nearest)
+    isTiny = size < 0x1p-126 - 0x1p-151;
+  if constexpr (Mode == Rounding::Down || Mode == Rounding::Up) {
+    bool isOut = (Mode == Rounding::Down) == (sign != 0);
+    isTiny = isOut ? size <= 0x1p-126 - 0x1p-150 : isTiny;
+  }
+  return isTiny ? asDouble(sign) : value;
 }
 
 inline float widenHalf(uint32_t half) {
@@ -176,9 +185,11 @@ inline uint64_t saturate64(uint64_t bits) {
   return !(value > 0) ? 0 : value > 1 ? 0x3ff0000000000000 : bits;
 }
 
-/// The two formats of 16 bits.
+/// The two formats of 16 bits. What is below `tiny` stays below the least
+/// normal number when it is rounded with exponents that have no end.
 struct Half {
   static constexpr uint32_t infinity = 0x7c00, one = 0x3c00;
+  static constexpr float tiny = 0x1p-14f - 0x1p-26f;
   static float widen(uint32_t bits) { return widenHalf(bits); }
   template <Rounding Mode>
   static uint32_t narrow(float value) {
@@ -187,6 +198,7 @@ struct Half {
 };
 struct Brain {
   static constexpr uint32_t infinity = 0x7f80, one = 0x3f80;
+  static constexpr float tiny = 0x1p-126f - 0x1p-135f;
   static float widen(uint32_t bits) { return widenBrain(bits); }
   template <Rounding Mode>
   static uint32_t narrow(float value) {
@@ -196,6 +208,12 @@ struct Brain {
 template <typename Format>
 inline uint32_t flush16(uint32_t bits) {
   return bits & Format::infinity ? bits : bits & 0x8000;
+}
+/// The same to a value that is to be rounded.
+template <typename Format>
+inline float flushTiny16(float value) {
+  uint32_t sign = bitsOf(value) & 0x80000000;
+  return asFloat(bitsOf(value) ^ sign) < Format::tiny ? asFloat(sign) : value;
 }
 template <typename Format>
 inline uint32_t saturate16(uint32_t bits) {

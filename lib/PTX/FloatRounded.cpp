@@ -113,10 +113,10 @@ uint64_t roundedFma64(uint64_t first, uint64_t second, uint64_t third,
   bool isNegative = a.isNegative != b.isNegative;
   if (a.isNan || b.isNan || c.isNan || (a.isInfinite && b.isZero) ||
       (a.isZero && b.isInfinite))
-    return canonicalNan64;
+    return propagatedNan64(second, third, first);
   if (a.isInfinite || b.isInfinite) {
     if (c.isInfinite && c.isNegative != isNegative)
-      return canonicalNan64;
+      return generatedNan64;
     return (isNegative ? signBit : 0) | infinity;
   }
   if (c.isInfinite)
@@ -177,7 +177,7 @@ uint64_t roundedDiv64(uint64_t first, uint64_t second, Rounding mode) {
   uint64_t sign = (first ^ second) & signBit;
   if (a.isNan || b.isNan || (a.isInfinite && b.isInfinite) ||
       (a.isZero && b.isZero))
-    return canonicalNan64;
+    return propagatedNan64(first, second);
   if (a.isInfinite || b.isZero)
     return sign | infinity;
   if (a.isZero || b.isInfinite)
@@ -190,7 +190,7 @@ uint64_t roundedDiv64(uint64_t first, uint64_t second, Rounding mode) {
 uint64_t roundedSqrt64(uint64_t bits, Rounding mode) {
   Unpacked a = unpack(bits);
   if (a.isNan || (a.isNegative && !a.isZero))
-    return canonicalNan64;
+    return propagatedNan64(bits);
   if (a.isZero || a.isInfinite)
     return bits;
   int shift = 70 + ((a.exponent - 70) & 1);

@@ -456,6 +456,7 @@ private:
     if (!resultPair(Type::B32) || !source(1, Type::B32) ||
         !source(2, Type::B32) || !source(3, Type::B32) || !source(4, Type::B32))
       return failed("operands of shfl");
+    op.isCopy = true;
     return finishSync(5, 3, run);
   }
 

@@ -8,7 +8,7 @@
 
 #include "KernelTest.h"
 
-#include "../lib/PTX/Printf.h"
+#include "../../../lib/PTX/Printf.h"
 
 namespace fsr::ptx {
 namespace {
