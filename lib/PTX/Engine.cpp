@@ -57,6 +57,12 @@ void WarpRun::checkWritten(const Op &op, LaneMask active) {
   LaneMask result = !op.isCopy || !hasSource ? active : any & active;
   bool isHarmless = op.isCopy;
   LaneMask missing = active & ~all;
+  // A shuffle copies its first source, from lane to lane, and says itself what
+  // of its result is written; the others decide where it copies from.
+  bool isExchange = op.isCopy && op.control == Control::WarpSync;
+  if (missing && isExchange)
+    for (unsigned i = 1; i < op.numSources; ++i)
+      isHarmless &= !(active & ~warp.written(op.operand(i)));
   if (missing && isHarmless && op.steers) {
     // An address is a use in any case.
     LaneMask addresses = active;
@@ -79,6 +85,8 @@ void WarpRun::checkWritten(const Op &op, LaneMask active) {
     warp.report(op, lane, FindingKind::Uninitialized, 0,
                 name + " is used, and nothing wrote it");
   }
+  if (isExchange)
+    return;
   for (Slot slot : op.results())
     warp.setWritten(slot, active, result);
 }

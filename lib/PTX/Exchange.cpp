@@ -39,7 +39,9 @@ void shuffle(Warp &warp, const Op &op, LaneMask active) {
   const auto *offsets = warp.lanes<uint32_t>(op.operand(1));
   const auto *clamps = warp.lanes<uint32_t>(op.operand(2));
   uint32_t results[warpLanes];
-  LaneMask inRange = 0, absent = 0;
+  LaneMask inRange = 0, absent = 0, written = 0;
+  LaneMask hasValue =
+      op.mayBeUninitialized ? warp.written(op.operand(0)) : allLanes;
   forLanes(active, [&](unsigned lane) {
     int b = offsets[lane] & 31, clamp = clamps[lane] & 31,
         segment = clamps[lane] >> 8 & 31;
@@ -68,6 +70,7 @@ void shuffle(Warp &warp, const Op &op, LaneMask active) {
     if (!isIn)
       from = own;
     inRange |= LaneMask(isIn) << lane;
+    written |= (hasValue >> from & 1) << lane;
     if (active >> from & 1) {
       results[lane] = values[from];
     } else {
@@ -80,6 +83,11 @@ void shuffle(Warp &warp, const Op &op, LaneMask active) {
   if (op.numResults > 1) {
     LaneMask &predicate = warp.predicate(op.result(1));
     predicate = (predicate & ~active) | inRange;
+  }
+  if (op.mayBeUninitialized) {
+    warp.setWritten(op.result(0), active, written | absent);
+    if (op.numResults > 1)
+      warp.setWritten(op.result(1), active, active);
   }
   // Undefined by itself, but reductions over part of a warp do it all the time
   // and drop the value.

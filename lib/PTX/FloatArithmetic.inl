@@ -227,6 +227,54 @@ struct Short {
   }
 };
 
+/// A bf16 fma within f32: right where the product is exact there and nothing
+/// overflows; elsewhere `isRisky`.
+template <bool Relu>
+[[gnu::always_inline]] inline uint32_t
+quickBrainFma(uint32_t a, uint32_t b, uint32_t c, bool &isRisky) {
+  float x = widenBrain(a), y = widenBrain(b), z = widenBrain(c);
+  float product = x * y, sum = product + z;
+  sum = toOdd(sum, sumError(product, z, sum));
+  uint32_t size = bitsOf(product) & 0x7fffffff;
+  bool isSmall = (size < bitsOf(0x1p-110f)) & (x != 0) & (y != 0);
+  bool isLarge = size >= bitsOf(0x1p126f);
+  bool isFar = (bitsOf(z) & 0x7fffffff) >= bitsOf(0x1p126f);
+  isRisky = isSmall | isLarge | isFar;
+  uint32_t bits = narrowBrain<Rounding::Nearest>(sum);
+  return Relu ? relu16(bits) : bits;
+}
+template <bool IsPacked, bool Relu>
+void runBrainFma(Warp &warp, const Op &op, LaneMask active) {
+  using Exact = Short<Brain, Arithmetic::Fma, false, false, Relu>;
+  if (active == allLanes) {
+    const uint32_t *a = warp.lanes<uint32_t>(op.operand(0));
+    const uint32_t *b = warp.lanes<uint32_t>(op.operand(1));
+    const uint32_t *c = warp.lanes<uint32_t>(op.operand(2));
+    uint32_t values[warpLanes], risks = 0;
+#pragma clang loop vectorize(assume_safety) unroll(disable)
+    for (unsigned lane = 0; lane < warpLanes; ++lane) {
+      bool isRisky, isRiskyHigh = false;
+      uint32_t value = quickBrainFma<Relu>(a[lane] & 0xffff, b[lane] & 0xffff,
+                                           c[lane] & 0xffff, isRisky);
+      if constexpr (IsPacked)
+        value |= quickBrainFma<Relu>(a[lane] >> 16, b[lane] >> 16,
+                                     c[lane] >> 16, isRiskyHigh)
+                 << 16;
+      values[lane] = value;
+      risks |= uint32_t(isRisky | isRiskyHigh);
+    }
+    if (!risks) {
+      __builtin_memcpy(warp.lanes<uint32_t>(op.result(0)), values,
+                       sizeof(values));
+      return;
+    }
+  }
+  if constexpr (IsPacked)
+    runLanes<Packed16<Exact>>(warp, op, active);
+  else
+    runLanes<Exact>(warp, op, active);
+}
+
 template <Arithmetic O>
 struct SignSingle {
   using Cell = uint32_t;
@@ -404,7 +452,13 @@ Handler anyArithmetic(const FloatForm &form, Type type) {
   bool isPacked = type == Type::F16x2 || type == Type::BF16x2;
   if (type == Type::F16 || type == Type::F16x2)
     return shortOf<Half, O>(form, isPacked);
-  if (type == Type::BF16 || type == Type::BF16x2)
+  bool isBrain = type == Type::BF16 || type == Type::BF16x2;
+  if (isBrain && O == Arithmetic::Fma)
+    return form.relu ? (isPacked ? &runBrainFma<true, true>
+                                 : &runBrainFma<false, true>)
+                     : (isPacked ? &runBrainFma<true, false>
+                                 : &runBrainFma<false, false>);
+  if (isBrain)
     return shortOf<Brain, O>(form, isPacked);
   return arithmeticOf<O>(form, type);
 }

@@ -106,6 +106,13 @@ inline void spread(Warp &warp, const Op &op, LaneMask active, LaneMask low,
   uint32_t ofLow = isPair ? lowBits : allBits;
   uint32_t ofHigh = isPair ? allBits & 0xffff0000 : 0;
   uint32_t *to = warp.lanes<uint32_t>(op.result(0));
+  if (active == allLanes) {
+#pragma clang loop vectorize(assume_safety) unroll(disable)
+    for (unsigned lane = 0; lane < warpLanes; ++lane)
+      to[lane] = (low & (LaneMask(1) << lane) ? ofLow : 0) |
+                 (high & (LaneMask(1) << lane) ? ofHigh : 0);
+    return;
+  }
   for (LaneMask rest = active; rest; rest &= rest - 1) {
     unsigned lane = unsigned(__builtin_ctz(rest));
     to[lane] =

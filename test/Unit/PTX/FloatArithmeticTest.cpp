@@ -229,6 +229,34 @@ TEST(FloatArithmetic, BrainFloatsAreRoundedOnce) {
   checkShort(brain, "bf16", false);
 }
 
+TEST(FloatArithmetic, BrainFloatsOfOrdinarySizeAreRoundedOnce) {
+  std::mt19937_64 random(21);
+  std::vector<Column> columns(3);
+  for (unsigned i = 0; i < 64000; ++i)
+    for (Column &column : columns) // From 2^-16 to 2^16; few bits: ties.
+      column.push_back(((0x3780 + random() % 0x1000) & (i % 2 ? ~15u : ~0u)) |
+                       (random() & 0x8000));
+  for (unsigned i = 0; i < 64000; i += 3) // Far below what it is added to.
+    columns[2][i] = (columns[2][i] & 0x8000) | (i % 0x80);
+  Column got = FloatRunner("fma.rn.bf16", 4)(columns);
+  Column relu = FloatRunner("fma.rn.relu.bf16", 4)(columns);
+  std::vector<Column> pairs = columns;
+  for (Column &column : pairs)
+    for (uint64_t &one : column)
+      one |= one << 16;
+  Column packed = FloatRunner("fma.rn.bf16x2", 4)(pairs);
+  for (size_t i = 0; i < got.size(); ++i) {
+    uint64_t wanted = brain.round(
+        exactSum(brain.value(columns[0][i]) * brain.value(columns[1][i]),
+                 brain.value(columns[2][i])),
+        Rounding::Nearest);
+    ASSERT_EQ(got[i], wanted) << std::hex << columns[0][i] << " "
+                              << columns[1][i] << " " << columns[2][i];
+    ASSERT_EQ(relu[i], wanted & 0x8000 ? 0 : wanted);
+    ASSERT_EQ(packed[i], wanted | wanted << 16);
+  }
+}
+
 /// The smaller or larger as the PTX manual tells it.
 uint64_t extremeOf(const Format &format, uint64_t a, uint64_t b, bool isMax,
                    bool nan) {

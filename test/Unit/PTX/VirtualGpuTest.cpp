@@ -310,6 +310,24 @@ TEST_F(UninitializedTest, CopiesAreNoUse) {
             "%r2 is used, and nothing wrote it");
 }
 
+TEST_F(UninitializedTest, ShufflesCopyFromLaneToLane) {
+  // Only lane 0 has a value, and all take that.
+  auto body = [](llvm::StringRef from) {
+    return ("setp.ne.u32 %p1, %t, 0;\n@%p1 bra SKIP;\nmov.u32 %r1, 7;\n"
+            "SKIP:\nshfl.sync.idx.b32 %r2, %r1, " +
+            from + ", 31, -1;\n" + store("%r2") + "exit;")
+        .str();
+  };
+  runClean(kernel(body("0")));
+  EXPECT_EQ(words[31], 7u);
+  EXPECT_EQ(runFaulty(kernel(body("1")), FindingKind::Uninitialized).message,
+            "%r2 is used, and nothing wrote it");
+  EXPECT_EQ(runFaulty(kernel("shfl.sync.idx.b32 %r2, %t, %r1, 31, -1;\nexit;"),
+                      FindingKind::Uninitialized)
+                .message,
+            "%r1 is used, and nothing wrote it");
+}
+
 TEST_F(UninitializedTest, Predicates) {
   EXPECT_EQ(runFaulty(kernel("@%p3 bra END;\nEND:\nexit;"),
                       FindingKind::Uninitialized)
