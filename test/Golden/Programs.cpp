@@ -102,6 +102,9 @@ private:
       return r();
     }
   }
+  std::string count() {
+    return random.below(3) ? std::to_string(random.below(40)) : r();
+  }
   std::string one(std::initializer_list<const char *> names) {
     return names.begin()[random.below(unsigned(names.size()))];
   }
@@ -139,11 +142,11 @@ private:
                   one({"", ".f4e", ".b4e", ".rc8", ".ecl", ".rc16"}), " ", r(),
                   ", ", r(), ", ", r(), ", ", word()});
     case 7:
-      return put({one({"bfe.u32 ", "bfe.s32 "}), r(), ", ", r(), ", ", word(),
-                  ", ", word()});
+      return put({one({"bfe.u32 ", "bfe.s32 "}), r(), ", ", r(), ", ", count(),
+                  ", ", count()});
     case 8:
-      return put(
-          {"bfi.b32 ", r(), ", ", r(), ", ", r(), ", ", word(), ", ", word()});
+      return put({"bfi.b32 ", r(), ", ", r(), ", ", r(), ", ", count(), ", ",
+                  count()});
     case 9:
       return put(
           {one({"shf.l.clamp", "shf.r.wrap", "shf.l.wrap", "shf.r.clamp"}),
