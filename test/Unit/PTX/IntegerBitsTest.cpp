@@ -295,7 +295,7 @@ TEST_F(IntegerBitsTest, Permutations) {
     return (a | b << 32) >> (8 * which) & 0xff;
   };
   std::vector<Operands> operands;
-  for (uint64_t selector = 0; selector < 0x10000; selector += 3)
+  for (uint64_t selector = 0; selector < 0x10000; selector += 7)
     operands.push_back(
         {0x81f27304, 0x95a6b7c8 ^ (selector << 15 & 0xffffffff), selector, 0});
   check("prmt.b32 %x, %a, %b, %c;", {32, 32, 32}, {32}, operands,

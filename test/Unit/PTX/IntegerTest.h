@@ -244,7 +244,7 @@ protected:
     return values;
   }
   static std::vector<Operands> tuples(llvm::ArrayRef<unsigned> widths) {
-    static constexpr size_t most[] = {2000, 64, 24, 11};
+    static constexpr size_t most[] = {600, 40, 18, 9};
     std::vector<Operands> tuples = {Operands{}};
     for (size_t i = 0; i < widths.size(); ++i) {
       std::vector<Operands> longer;
