@@ -70,7 +70,6 @@ int main(int argc, char **argv) {
                                    refused));
     for (const Refusal &one : refused)
       llvm::outs() << "refused: " << one.line << ": " << one.why << "\n";
-    CheckResult levels;
     std::string bytes = writeGolden(file);
     check(writeOutput(words[2], bytes));
     llvm::outs() << "recorded on " << file.device << ": " << file.forms.size()
