@@ -268,12 +268,9 @@ public:
       taken.proof.holds = false;
     return taken;
   }
-  void setCost(FunctionHandle function, unsigned registers,
-               uint64_t spillBytes) override {
+  void setCost(FunctionHandle function, const ptx::KernelCost &cost) override {
     std::lock_guard<std::mutex> lock(mutex);
-    auto *kernel = static_cast<KernelEntry *>(function);
-    kernel->cost.registers = registers;
-    kernel->cost.spillBytes = spillBytes;
+    static_cast<KernelEntry *>(function)->cost = cost;
   }
   llvm::Error setConst(DevicePointer pointer, bool isConst) override {
     std::lock_guard<std::mutex> lock(mutex);
@@ -363,6 +360,7 @@ llvm::Expected<BackendProperties> VirtualBackend::properties() {
   BackendProperties result;
   result.name = ("virtual " + model.name).str();
   result.driver = "virtual";
+  result.isVirtual = true;
   result.chip = model.name.str();
   result.multiprocessors = model.multiprocessors;
   result.clockKhz = int64_t(model.clockKhz);
@@ -628,7 +626,7 @@ llvm::Error VirtualBackend::launch(const BackendLaunch &launch) {
     faultCode = name.code;
     faultName = name.name;
   }
-  if (!launch.isTrusted || !result->findings.empty())
+  if (!launch.isTrusted)
     note(*result, time);
   return alive(call);
 }

@@ -494,6 +494,8 @@ WorkerClient::evaluate(const EvaluateRequest &request) {
   wire.candidateHash = sha256(request.candidateImage);
   wire.plan = request.plan;
   wire.options = request.options;
+  wire.referenceResources = request.referenceResources;
+  wire.candidateResources = request.candidateResources;
 
   std::vector<Loss> losses;
   // A worker may end after its last answer, as one whose context is dead does.

@@ -140,9 +140,11 @@ ModelledTime modelledTime(const Counters &counters, const LaunchShapeOf &shape,
       double(counters.barrier) / warps * barrierClocks;
   add("latency", std::ceil(std::max(result.waves, 1e-9)) * chain * usAClock);
 
-  std::stable_sort(
-      result.parts.begin(), result.parts.end(),
-      [](const auto &a, const auto &b) { return a.second > b.second; });
+  std::sort(result.parts.begin(), result.parts.end(),
+            [](const auto &a, const auto &b) {
+              return a.second != b.second ? a.second > b.second
+                                          : a.first < b.first;
+            });
   result.bound = result.parts.front().first;
   result.microseconds = launchOverheadUs + result.parts.front().second;
   return result;

@@ -130,7 +130,7 @@ llvm::Error Searcher::search() {
                          ": a winner there would not be one here");
   // Should the search be cut short, what an earlier one found is still there.
   llvm::Expected<LookUp> known =
-      services.store.best(task.key, task.target, EvidenceLevel::Measured);
+      services.store.best(task.key, task.target, device.evidenceLevel());
   if (!known)
     return known.takeError();
   outcome.winner = std::move(known->record);
@@ -139,7 +139,7 @@ llvm::Error Searcher::search() {
   if (llvm::Error error = searchRounds())
     return error;
   // What a later compile would find is what this one uses.
-  known = services.store.best(task.key, task.target, EvidenceLevel::Measured);
+  known = services.store.best(task.key, task.target, device.evidenceLevel());
   if (!known)
     return known.takeError();
   outcome.winner = std::move(known->record);
@@ -578,8 +578,10 @@ llvm::Expected<EvaluateResult> Searcher::evaluate(const Contender &contender,
     return std::move(error);
   EvaluateRequest request;
   request.task = &task;
-  request.referenceImage = reference->cubin;
-  request.candidateImage = contender.build.cubin;
+  request.referenceImage = device.imageOf(*reference);
+  request.candidateImage = device.imageOf(contender.build);
+  request.referenceResources = reference->resources;
+  request.candidateResources = contender.build.resources;
   request.plan = contender.plan;
   request.options.seed = options.seed;
   request.options.full = full;

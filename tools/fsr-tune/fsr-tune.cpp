@@ -40,7 +40,7 @@ cl::opt<std::string> answerFile(cl::Positional, cl::desc("ANSWER.md"),
                                 cl::Optional, cl::sub(check),
                                 cl::cat(category));
 cl::opt<std::string>
-    device("device", cl::init("cuda"), cl::value_desc("SPEC"),
+    device("device", cl::init("auto"), cl::value_desc("SPEC"),
            cl::desc("cuda, cuda:N or exec:COMMAND (default cuda)"),
            cl::sub(search), cl::sub(check), cl::cat(category));
 cl::opt<bool> allowUnsandboxed(

@@ -63,6 +63,7 @@ struct BackendProperties {
           registersPerMultiprocessor = 0, threadsPerBlock = 0,
           threadsPerMultiprocessor = 0;
   std::array<int64_t, 3> maxBlock{}, maxGrid{};
+  bool isVirtual = false;
 };
 
 struct BackendLaunch {

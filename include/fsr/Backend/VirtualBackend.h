@@ -48,8 +48,8 @@ public:
   virtual void setLaunchOptions(const VirtualLaunchOptions &options) = 0;
   virtual VirtualReport takeReport() = 0;
   /// For the model; PTX does not say them.
-  virtual void setCost(FunctionHandle function, unsigned registers,
-                       uint64_t spillBytes) = 0;
+  virtual void setCost(FunctionHandle function,
+                       const ptx::KernelCost &cost) = 0;
   /// See `ptx::VirtualGpu`.
   virtual llvm::Error setConst(DevicePointer pointer, bool isConst) = 0;
   virtual llvm::Error setTainted(DevicePointer pointer, uint64_t bytes) = 0;
