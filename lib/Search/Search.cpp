@@ -373,6 +373,7 @@ llvm::Error Searcher::remember(int64_t round, int64_t slot,
     place.taskKey = task.key;
     place.candidateHash = hash;
     place.parameters = parameters;
+    place.isModelled = device.isVirtual;
     llvm::Expected<std::optional<Trial>> trial =
         services.store.findTrial(task.key, place.key());
     if (!trial)
@@ -388,6 +389,7 @@ llvm::Error Searcher::tryAnswer(int64_t round, int64_t slot,
                                 llvm::StringRef answer) {
   Trial trial;
   trial.taskKey = task.key;
+  trial.isModelled = device.isVirtual;
   trial.round = round;
   trial.slot = slot;
 
