@@ -278,10 +278,14 @@ public:
   }
   llvm::Error setTainted(DevicePointer pointer, uint64_t bytes) override {
     std::lock_guard<std::mutex> lock(mutex);
+    if (!bytes)
+      return llvm::Error::success();
     return translate(gpu->setTainted(pointer, bytes, true), "taint");
   }
   llvm::Error setUninitialized(DevicePointer pointer, uint64_t bytes) override {
     std::lock_guard<std::mutex> lock(mutex);
+    if (!bytes)
+      return llvm::Error::success();
     return translate(gpu->setUninitialized(pointer, bytes), "uninitialised");
   }
 

@@ -299,12 +299,8 @@ llvm::Expected<std::string> onlyKernel(llvm::StringRef text) {
 
 void tell(const ptx::LaunchResult &result, const ptx::ModelledTime &time,
           llvm::raw_ostream &os) {
-  for (const ptx::Finding &finding : result.findings) {
-    os << "finding: " << finding.text();
-    if (finding.count > 1)
-      os << " (" << finding.count << " times)";
-    os << '\n';
-  }
+  for (const ptx::Finding &finding : result.findings)
+    os << "finding: " << finding.text() << '\n';
   for (const ptx::Finding &remark : result.remarks)
     os << "remark: " << remark.text() << '\n';
   const ptx::Counters &c = result.counters;
