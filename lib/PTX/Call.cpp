@@ -49,12 +49,20 @@ bool WarpRun::call(size_t at, const Op &op) {
       return false;
     }
     callee = run_.functions.byAddress[number];
-    auto fits = [](const std::vector<uint32_t> &offsets,
-                   const std::vector<KernelParameter> &parameters) {
-      return offsets.size() == parameters.size();
+    uint64_t frameBytes = groups[at].frame->program->frame.localBytes;
+    auto fits = [&](const std::vector<uint32_t> &offsets,
+                    llvm::ArrayRef<Variable> declared) {
+      if (offsets.size() != declared.size())
+        return false;
+      for (size_t i = 0; i < offsets.size(); ++i)
+        if (declared[i].space == Space::Generic ||
+            (offsets[i] != CallInfo::ignored &&
+             offsets[i] + declared[i].bytes > frameBytes))
+          return false;
+      return true;
     };
-    if (!fits(info.argumentOffsets, callee->parameters) ||
-        !fits(info.resultOffsets, callee->results)) {
+    if (!fits(info.argumentOffsets, callee->function->parameters) ||
+        !fits(info.resultOffsets, callee->function->results)) {
       warp.fatal(op, lane, FindingKind::BadJump, address,
                  callee->function->name +
                      " does not take the parameters that the call gives");
@@ -100,6 +108,8 @@ void WarpRun::returnFrom(size_t at) {
   const auto &info = *static_cast<const CallInfo *>(frame->call->info);
   const Program &callee = *frame->program;
   for (size_t i = 0; i < callee.results.size(); ++i) {
+    if (info.resultOffsets[i] == CallInfo::ignored)
+      continue;
     uint64_t from = frame->localBase + callee.frame.offsets.lookup(
                                            callee.function->results[i].name);
     uint64_t to = caller->localBase + info.resultOffsets[i];
@@ -164,7 +174,8 @@ void WarpRun::callBuiltin(Group &group, const Op &op, const CallInfo &info) {
   Frame &frame = *group.frame;
   Launch &launch = run_.launch;
   auto setResult = [&](unsigned lane, uint64_t value, unsigned bytes) {
-    if (info.resultOffsets.empty())
+    if (info.resultOffsets.empty() ||
+        info.resultOffsets[0] == CallInfo::ignored)
       return;
     uint64_t offset = frame.localBase + info.resultOffsets[0];
     std::memcpy(localMemory.data(lane) + offset, &value, bytes);

@@ -254,50 +254,6 @@ inline void taintLoaded(Warp &warp, const Op &op, LaneMask active,
   }
 }
 
-/// All lanes read one place that no thread of the launch writes, as parameters
-/// and constants are.
-template <unsigned E, unsigned V>
-inline bool loadSame(Warp &warp, const Op &op, const MemoryInfo &info,
-                     LaneMask active, uint64_t address) {
-  constexpr unsigned N = E * V;
-  Stretch stretch;
-  if (!findStretch<N>(warp, info, address, N, stretch))
-    return false;
-  Region &region = *stretch.region;
-  if (warp.checksRaces && region.writers && !region.isConst)
-    return false;
-  const uint8_t *state = region.state + stretch.offset;
-  States states = statesOf(state, N);
-  if (!(states.all & Written) || states.any & InFlight)
-    return false;
-  const uint8_t *data = region.data + stretch.offset;
-  for (unsigned v = 0; v < V; ++v) {
-    typename CellOf<E>::Type element;
-    __builtin_memcpy(&element, data + v * E, E);
-    uint64_t value = extend<E>(element, info);
-    if (info.resultBits > 32) {
-      uint64_t *to = warp.lanes<uint64_t>(op.result(v));
-      forEachLane(active, [&](unsigned lane) { to[lane] = value; });
-    } else {
-      uint32_t *to = warp.lanes<uint32_t>(op.result(v));
-      forEachLane(active, [&](unsigned lane) { to[lane] = uint32_t(value); });
-    }
-  }
-  if (warp.tracksTaint) {
-    LaneMask tainted = states.any & Tainted ? allLanes : 0;
-    for (unsigned v = 0; v < V; ++v)
-      warp.setTaint(op.result(v), active, tainted | warp.taint(op.operand(0)));
-  }
-  stretch.first = __builtin_ctz(active);
-  stretch.count = 1;
-  // One place: the whole warp is one sector's and one bank's.
-  unsigned lanes = __builtin_popcount(active);
-  countStretch(warp, stretch, N, N, /*isWrite=*/false);
-  if (stretch.space == Space::Global)
-    warp.counters.globalLoadBytes += uint64_t(N) * (lanes - 1);
-  return true;
-}
-
 template <unsigned E, unsigned V>
 inline bool loadStretch(Warp &warp, const Op &op, const MemoryInfo &info,
                         LaneMask active, const uint64_t *at, Stretch stretch) {
@@ -507,8 +463,7 @@ inline LaneMask scatterLanes(Warp &warp, const Op &op, const MemoryInfo &info,
   LaneMask byAddress = warp.tracksTaint ? warp.taint(op.operand(0)) : 0;
   LaneMask taint[V];
   for (unsigned v = 0; v < V; ++v)
-    taint[v] =
-        warp.tracksTaint ? warp.taint(op.operand(1 + v)) | byAddress : 0;
+    taint[v] = warp.tracksTaint ? warp.taint(op.operand(1 + v)) | byAddress : 0;
   uint64_t last = region.bytes - N;
   LaneMask rest = active;
   for (; rest; rest &= rest - 1) {
@@ -546,6 +501,72 @@ inline LaneMask scatterLanes(Warp &warp, const Op &op, const MemoryInfo &info,
     }
   }
   return rest;
+}
+
+/// All lanes read one place.
+template <unsigned E, unsigned V>
+inline bool loadSame(Warp &warp, const Op &op, const MemoryInfo &info,
+                     LaneMask active, uint64_t address) {
+  constexpr unsigned N = E * V;
+  Stretch stretch;
+  if (!findStretch<N>(warp, info, address, N, stretch))
+    return false;
+  Region &region = *stretch.region;
+  const uint8_t *state = region.state + stretch.offset;
+  States states = statesOf(state, N);
+  if (!(states.all & Written) || states.any & InFlight)
+    return false;
+  unsigned first = __builtin_ctz(active);
+  if (warp.checksRaces && region.writers && !region.isConst) {
+    if (N < 4)
+      return false;
+    // The first and the last lane stand for all: what is in order for both is
+    // so for the rest, and two make the cell stand for the warp.
+    CellView view = cellView(clockOf(warp), region, 0);
+    unsigned last = 31 - __builtin_clz(active);
+    uint64_t mine = view.mine + (uint64_t(first) << cell::laneShift);
+    uint64_t other = view.mine + (uint64_t(last) << cell::laneShift);
+    uint64_t word = stretch.offset / 4;
+    bool isFine = true;
+    for (unsigned i = 0; i < N / 4; ++i)
+      isFine &= isInOrder(view, region.writers[word + i], mine) &&
+                isInOrder(view, region.writers[word + i], other);
+    if (!isFine)
+      return false;
+    for (unsigned i = 0; i < N / 4; ++i) {
+      noteRead(view, region.readers[word + i], mine);
+      if (last != first)
+        noteRead(view, region.readers[word + i], other);
+    }
+  }
+  const uint8_t *data = region.data + stretch.offset;
+  for (unsigned v = 0; v < V; ++v) {
+    typename CellOf<E>::Type element;
+    __builtin_memcpy(&element, data + v * E, E);
+    uint64_t value = extend<E>(element, info);
+    if (info.resultBits > 32) {
+      uint64_t *to = warp.lanes<uint64_t>(op.result(v));
+      forEachLane(active, [&](unsigned lane) { to[lane] = value; });
+    } else {
+      uint32_t *to = warp.lanes<uint32_t>(op.result(v));
+      forEachLane(active, [&](unsigned lane) { to[lane] = uint32_t(value); });
+    }
+  }
+  if (warp.tracksTaint) {
+    LaneMask tainted = states.any & Tainted ? allLanes : 0;
+    for (unsigned v = 0; v < V; ++v)
+      warp.setTaint(op.result(v), active, tainted | warp.taint(op.operand(0)));
+  }
+  stretch.first = first;
+  stretch.count = 1;
+  // One place: the whole warp is one sector's and one bank's.
+  unsigned lanes = __builtin_popcount(active);
+  countStretch(warp, stretch, N, N, /*isWrite=*/false);
+  if (stretch.space == Space::Global)
+    warp.counters.globalLoadBytes += uint64_t(N) * (lanes - 1);
+  else if (stretch.space == Space::Shared)
+    warp.counters.sharedLoadBytes += uint64_t(N) * (lanes - 1);
+  return true;
 }
 
 /// Local memory at the same offset in all lanes.

@@ -541,9 +541,6 @@ void markSectors(Counters &counters, Region &region, uint64_t offset,
   }
 }
 
-namespace {
-
-/// Distinct numbers among `count` ones.
 unsigned countDistinct(const uint64_t *of, unsigned count) {
   uint64_t low = of[0], high = of[0];
   for (unsigned i = 1; i < count; ++i) {
@@ -566,6 +563,8 @@ unsigned countDistinct(const uint64_t *of, unsigned count) {
   return distinct;
 }
 
+namespace {
+
 /// Cycles of the 32 banks for one group of lanes: the most distinct words that
 /// one bank has to give.
 unsigned bankCycles(const uint64_t *words, unsigned count) {
@@ -573,7 +572,11 @@ unsigned bankCycles(const uint64_t *words, unsigned count) {
   uint32_t used = 0;
   uint64_t more[64];
   unsigned numMore = 0, perBank[32] = {}, most = count ? 1 : 0;
+  uint64_t before = ~uint64_t(0);
   for (unsigned i = 0; i < count; ++i) {
+    if (words[i] == before)
+      continue;
+    before = words[i];
     unsigned bank = words[i] & 31;
     if (!(used >> bank & 1)) {
       used |= uint32_t(1) << bank;
@@ -629,17 +632,25 @@ void countAccess(Warp &warp, const MemoryInfo &info, LaneMask active,
   ++counters.globalRequests;
   uint64_t list[64];
   unsigned count = 0;
+  uint64_t before = ~uint64_t(0);
   for (LaneMask rest = active; rest; rest &= rest - 1) {
     unsigned lane = __builtin_ctz(rest);
     uint64_t first = at[lane] / 32, last = (at[lane] + bytes - 1) / 32;
-    if (!count || list[count - 1] != first)
+    if (first == before && last == before)
+      continue;
+    if (first != before)
       list[count++] = first;
     if (last != first)
       list[count++] = last;
-    Place own = locate(warp, info, at[lane]);
-    if (own.region && own.space == Space::Global &&
-        own.region->bytes - own.offset >= bytes)
-      markSectors(counters, *own.region, own.offset, bytes);
+    before = last;
+    if (!place.region ||
+        at[lane] - place.region->address >= place.region->bytes)
+      place = locate(warp, info, at[lane]);
+    if (!place.region || place.space != Space::Global)
+      continue;
+    uint64_t offset = at[lane] - place.region->address;
+    if (place.region->bytes - offset >= bytes)
+      markSectors(counters, *place.region, offset, bytes);
   }
   counters.globalSectors += countDistinct(list, count);
 }

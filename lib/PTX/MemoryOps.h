@@ -93,6 +93,8 @@ void touchBytes(Warp &warp, const Op &op, unsigned lane, const Checked &checked,
                 unsigned bytes, const MemoryInfo &info, bool isWrite,
                 const uint8_t *newBytes = nullptr);
 
+/// Distinct numbers among `count` ones, which are not none.
+unsigned countDistinct(const uint64_t *of, unsigned count);
 /// Counts requests, sectors and bank cycles of the lanes of one instruction.
 void countAccess(Warp &warp, const MemoryInfo &info, LaneMask active,
                  const uint64_t *at, bool isWrite);

@@ -233,6 +233,11 @@ void atomic(Warp &warp, const Op &op, LaneMask active) {
   uint64_t at[warpLanes];
   lanesAddresses(warp, op, info, op.operand(0), at);
   countAccess(warp, info, active, at, /*isWrite=*/true);
+  uint64_t places[warpLanes];
+  unsigned count = 0;
+  for (LaneMask rest = active; rest; rest &= rest - 1)
+    places[count++] = at[__builtin_ctz(rest)];
+  warp.counters.atomicSerial += count - countDistinct(places, count);
   unsigned size = info.elementBytes, bytes = info.bytes();
   bool acquires = info.semantics == Semantics::Acquire ||
                   info.semantics == Semantics::AcquireRelease;
@@ -258,12 +263,6 @@ void atomic(Warp &warp, const Op &op, LaneMask active) {
                     size == 8 ? 8 : 4);
       continue;
     }
-    for (LaneMask earlier = active & ((LaneMask(1) << lane) - 1); earlier;
-         earlier &= earlier - 1)
-      if (at[__builtin_ctz(earlier)] == at[lane]) {
-        ++warp.counters.atomicSerial;
-        break;
-      }
     Region &region = *checked.place.region;
     uint64_t location = genericAddress(checked.place);
     uint8_t any = 0, all = 0xff;

@@ -448,47 +448,60 @@ void orderWarp(Warp &warp, LaneMask lanes) {
   block.advance();
 }
 
-void orderFence(Warp &warp, LaneMask lanes, Scope scope) {
+namespace {
+
+/// What the lanes' strong writes release from now on.
+void release(Warp &warp, LaneMask lanes, Scope scope) {
   WarpClock &clock = clockOf(warp);
   BlockClock &block = *clock.block;
   std::array<LaneMessages, warpLanes> &messages = messagesOf(clock);
-  uint32_t now = block.tick;
   KnowledgePtr lastKnown, shared;
-  bool haveShared = false;
   for (LaneMask rest = lanes; rest; rest &= rest - 1) {
     unsigned lane = __builtin_ctz(rest);
     LaneMessages &own = messages[lane];
-    if (own.pending && scope != Scope::Block) {
-      own.known = join(own.known, own.pending);
-      own.pending = nullptr;
-      own.pendingUpdates = nullptr;
-      block.hasNews = true;
-    } else if (own.pending) {
-      // A fence of the block orders what came from the block. What came from
-      // others is kept for a wider one.
-      auto ofBlock = std::make_shared<Knowledge>();
-      for (const Entry &entry : own.pending->entries)
-        if (entry.first <= block.block && block.block <= entry.last) {
-          ofBlock->entries.push_back(entry);
-          ofBlock->entries.back().first = block.block;
-          ofBlock->entries.back().last = block.block;
-        }
-      own.known = join(own.known, ofBlock);
-      block.hasNews = true;
-    }
     // Lanes that know the same can pass on the same.
-    if (!haveShared || clock.laneSeen || own.known != lastKnown) {
+    if (!shared || clock.laneSeen || own.known != lastKnown) {
       shared = snapshot(warp, lane);
       lastKnown = own.known;
-      haveShared = true;
     }
     for (unsigned i = 0; i <= unsigned(scope != Scope::Block); ++i) {
       own.released[i] = shared;
-      own.releasedTick[i] = now;
+      own.releasedTick[i] = block.tick;
     }
   }
   block.hasFenced = true;
   block.advance();
+}
+
+} // namespace
+
+void orderFence(Warp &warp, LaneMask lanes, Scope scope) {
+  WarpClock &clock = clockOf(warp);
+  BlockClock &block = *clock.block;
+  std::array<LaneMessages, warpLanes> &messages = messagesOf(clock);
+  for (LaneMask rest = lanes; rest; rest &= rest - 1) {
+    LaneMessages &own = messages[__builtin_ctz(rest)];
+    if (!own.pending)
+      continue;
+    block.hasNews = true;
+    if (scope != Scope::Block) {
+      own.known = join(own.known, own.pending);
+      own.pending = nullptr;
+      own.pendingUpdates = nullptr;
+      continue;
+    }
+    // A fence of the block orders what came from the block. What came from
+    // others is kept for a wider one.
+    auto ofBlock = std::make_shared<Knowledge>();
+    for (const Entry &entry : own.pending->entries)
+      if (entry.first <= block.block && block.block <= entry.last) {
+        ofBlock->entries.push_back(entry);
+        ofBlock->entries.back().first = block.block;
+        ofBlock->entries.back().last = block.block;
+      }
+    own.known = join(own.known, ofBlock);
+  }
+  release(warp, lanes, scope);
 }
 
 void publishAt(Warp &warp, LaneMask lanes, uint64_t location, Scope scope,
@@ -503,7 +516,7 @@ void publishAt(Warp &warp, LaneMask lanes, uint64_t location, Scope scope,
   }
   BlockClock &block = *clock.block;
   if (isOrdering)
-    orderFence(warp, lanes, scope);
+    release(warp, lanes, scope);
   std::array<LaneMessages, warpLanes> &messages = messagesOf(clock);
   for (LaneMask rest = lanes; rest; rest &= rest - 1) {
     unsigned lane = __builtin_ctz(rest);
@@ -535,23 +548,30 @@ void learnAt(Warp &warp, LaneMask lanes, uint64_t location, Scope scope,
     return;
   WarpClock &clock = clockOf(warp);
   BlockClock &block = *clock.block;
-  KnowledgePtr learnt = scope == Scope::Block ? nullptr : record->forAll;
+  KnowledgePtr forAll, forBlock;
+  if (scope != Scope::Block)
+    forAll = record->forAll;
   if (record->forBlock && record->block == block.block)
-    learnt = join(learnt, record->forBlock);
-  if (!learnt)
+    forBlock = record->forBlock;
+  if (!forAll && !forBlock)
     return;
   std::array<LaneMessages, warpLanes> &messages = messagesOf(clock);
   for (LaneMask rest = lanes; rest; rest &= rest - 1) {
     LaneMessages &own = messages[__builtin_ctz(rest)];
+    if (own.lastForAll == forAll && own.lastForBlock == forBlock &&
+        (own.lastWasOrdering || !isOrdering) && !isUpdate)
+      continue;
+    own.lastForAll = forAll;
+    own.lastForBlock = forBlock;
+    own.lastWasOrdering = isOrdering;
+    KnowledgePtr learnt = join(forAll, forBlock);
     if (isOrdering) {
-      if (own.known != learnt)
-        own.known = join(own.known, learnt);
-    } else {
-      if (own.pending != learnt)
-        own.pending = join(own.pending, learnt);
-      if (isUpdate)
-        own.pendingUpdates = join(own.pendingUpdates, learnt);
+      own.known = join(own.known, learnt);
+      continue;
     }
+    own.pending = join(own.pending, learnt);
+    if (isUpdate)
+      own.pendingUpdates = join(own.pendingUpdates, learnt);
   }
   block.hasNews = true;
 }

@@ -155,7 +155,9 @@ struct LaneMessages {
   /// block, [1]: to all.
   KnowledgePtr released[2];
   uint32_t releasedTick[2] = {0, 0};
-  const void *lastSeen = nullptr; ///< Record joined last, to spin cheaply.
+  /// The record learnt last, so that spinning costs little.
+  KnowledgePtr lastForAll, lastForBlock;
+  bool lastWasOrdering = false;
 };
 
 /// A strong read of another thread's strong write, for messages.

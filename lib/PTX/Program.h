@@ -145,8 +145,10 @@ struct CallInfo {
   const Program *callee = nullptr; ///< Null: indirect, through source 0.
   const Op *unused = nullptr;
   /// Arguments and results are `.param` variables of the caller: offsets in its
-  /// parameter frame, in the order of the callee's declaration.
+  /// parameter frame, in the order of the callee's declaration. Results that
+  /// nobody wants are `ignored`.
   std::vector<uint32_t> argumentOffsets, resultOffsets;
+  static constexpr uint32_t ignored = ~uint32_t(0);
   /// printf, assert and the other functions that CUDA gives.
   enum class Builtin : uint8_t {
     None,

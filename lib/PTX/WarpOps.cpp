@@ -233,10 +233,14 @@ private:
       return at < from.operands.size() &&
              from.operands[at].kind == Operand::Kind::Parenthesised;
     };
-    auto offsets = [&](std::vector<uint32_t> &to) {
+    auto offsets = [&](std::vector<uint32_t> &to, bool areResults) {
       if (!isList())
         return true;
       for (const Operand &element : from.operands[at].elements) {
+        if (areResults && element.kind == Operand::Kind::Sink) {
+          to.push_back(CallInfo::ignored);
+          continue;
+        }
         auto found = decoder.result().frame.offsets.find(element.name);
         if (element.kind != Operand::Kind::Variable || element.bits ||
             found == decoder.result().frame.offsets.end()) {
@@ -249,12 +253,12 @@ private:
       ++at;
       return true;
     };
-    if (!offsets(info->resultOffsets))
+    if (!offsets(info->resultOffsets, true))
       return Decoded::Failed;
     if (!hasOperand(at))
       return Decoded::Failed;
     const Operand &target = from.operands[at++];
-    if (!offsets(info->argumentOffsets))
+    if (!offsets(info->argumentOffsets, false))
       return Decoded::Failed;
     if (at < from.operands.size() &&
         from.operands[at].kind == Operand::Kind::Targets)
@@ -288,7 +292,9 @@ private:
                     llvm::ArrayRef<Variable> declared) {
       for (size_t i = 0; i < offsets.size(); ++i)
         if (declared[i].space == Space::Generic ||
-            offsets[i] + declared[i].bytes > decoder.result().frame.localBytes)
+            (offsets[i] != CallInfo::ignored &&
+             offsets[i] + declared[i].bytes >
+                 decoder.result().frame.localBytes))
           return false;
       return true;
     };

@@ -175,6 +175,36 @@ TEST_F(CallTest, LocalVariablesAreOfTheFrame) {
     EXPECT_EQ(words[i], 700 + i);
 }
 
+TEST_F(CallTest, ResultsThatNobodyWants) {
+  runClean(kernel(R"(
+    .param .b32 given;
+    st.param.b32 [given], %t;
+    call (_), twice, (given);
+  )" + store("%t") + "exit;",
+                  twice));
+  EXPECT_EQ(words[9], 9u);
+}
+
+TEST_F(CallTest, AFunctionWithOtherParametersByAddress) {
+  const char *const large = R"(
+.func large(.param .align 8 .b8 in[4096]) {
+  ret;
+}
+)";
+  Finding finding = runFaulty(kernel(R"(
+    .param .b32 given;
+    st.param.b32 [given], %t;
+    mov.u64 %rd1, large;
+    prototype : .callprototype _ (.param .b32 _);
+    call %rd1, (given), prototype;
+    exit;
+  )",
+                                     large),
+                              FindingKind::BadJump);
+  EXPECT_EQ(finding.message,
+            "large does not take the parameters that the call gives");
+}
+
 TEST_F(CallTest, JumpsThroughATable) {
   auto body = [](llvm::StringRef index) {
     return (R"(

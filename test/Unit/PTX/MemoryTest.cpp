@@ -190,8 +190,9 @@ TEST(MemoryTest, LaunchesForgetCells) {
     EXPECT_GE(before, 1u);
     EXPECT_LE(before, 63u);
     // No cell of an earlier launch carries this one's stamp.
-    EXPECT_NE(region->writers[3] >> cell::launchShift & 63, before);
-    region->writers[3] = uint64_t(before) << cell::launchShift;
+    for (int word = 0; word < i; ++word)
+      ASSERT_NE(region->writers[word] >> cell::launchShift & 63, before);
+    region->writers[i] = uint64_t(before) << cell::launchShift;
     EXPECT_EQ(region->sectors[0], 0u);
     region->sectors[0] = 1;
   }
