@@ -358,6 +358,14 @@ size_t Form::outputBytes() const {
   return bytes;
 }
 
+size_t Form::keptBytes() const {
+  size_t bytes = 0;
+  for (const Operand &operand : operands)
+    if (operand.isOutput())
+      bytes += isEvery ? 64 * 8 : size_t(operand.bytes()) * threads;
+  return bytes;
+}
+
 std::vector<uint8_t> Form::inputs() const {
   std::vector<uint8_t> bytes;
   std::vector<uint64_t> before(threads);
@@ -563,6 +571,56 @@ bool isWithin(const Bound &bound, const ValueType &type, uint64_t a,
 
 } // namespace
 
+std::string Form::vector(llvm::ArrayRef<uint8_t> given, unsigned thread) const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  size_t from = 0;
+  for (const Operand &input : operands) {
+    if (!input.isInput())
+      continue;
+    os << " " << input.name << "=";
+    unsigned bytes = input.bytes() / input.count;
+    for (unsigned k = 0; k < input.count; ++k) {
+      uint64_t value = 0;
+      std::memcpy(&value,
+                  &given[from + size_t(thread) * input.bytes() + k * bytes],
+                  bytes);
+      os << (k ? ",0x" : "0x") << llvm::utohexstr(value, true);
+    }
+    from += aligned(size_t(input.bytes()) * threads);
+  }
+  return text;
+}
+
+std::string Form::table(llvm::StringRef results) const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << line << "\n";
+  if (isEvery || results.size() != keptBytes())
+    return text;
+  std::vector<uint8_t> given = inputs();
+  for (unsigned thread = 0; thread < threads; ++thread) {
+    os << "  " << thread << ":" << vector(given, thread) << " ->";
+    size_t base = 0;
+    for (const Operand &operand : operands) {
+      if (!operand.isOutput())
+        continue;
+      unsigned each = operand.bytes() / operand.count;
+      for (unsigned i = 0; i < operand.count; ++i) {
+        uint64_t value = 0;
+        std::memcpy(&value,
+                    results.data() + base + size_t(thread) * operand.bytes() +
+                        i * each,
+                    each);
+        os << " 0x" << llvm::utohexstr(value, true);
+      }
+      base += size_t(operand.bytes()) * threads;
+    }
+    os << "\n";
+  }
+  return text;
+}
+
 std::string Form::difference(llvm::StringRef expected,
                              llvm::StringRef got) const {
   if (expected.size() != got.size())
@@ -601,22 +659,9 @@ std::string Form::difference(llvm::StringRef expected,
         os << "[" << i % operand.count << "]";
       os << " wanted 0x" << llvm::utohexstr(want, true) << ", got 0x"
          << llvm::utohexstr(have, true) << " in vector " << thread << ":";
-      given = inputs();
-      size_t from = 0;
-      for (const Operand &input : operands) {
-        if (!input.isInput())
-          continue;
-        os << " " << input.name << "=";
-        unsigned bytes = input.bytes() / input.count;
-        for (unsigned k = 0; k < input.count; ++k) {
-          uint64_t value = 0;
-          std::memcpy(&value,
-                      &given[from + size_t(thread) * input.bytes() + k * bytes],
-                      bytes);
-          os << (k ? "," : "") << "0x" << llvm::utohexstr(value, true);
-        }
-        from += aligned(size_t(input.bytes()) * threads);
-      }
+      if (given.empty())
+        given = inputs();
+      os << vector(given, thread);
     }
   }
   if (!wrong)

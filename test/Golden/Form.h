@@ -100,9 +100,17 @@ struct Form {
   std::string kernel(llvm::StringRef name) const;
   /// Of the results what is stored in a golden file.
   std::string kept(llvm::ArrayRef<uint8_t> output) const;
+  size_t keptBytes() const;
+  /// What a golden file holds of this form, a vector a line; of a form of
+  /// hashes its name alone.
+  std::string table(llvm::StringRef kept) const;
   /// The first vector whose kept result is none of those allowed, in words;
   /// empty where there is none.
   std::string difference(llvm::StringRef expected, llvm::StringRef got) const;
+
+private:
+  /// The operands of a thread, in words.
+  std::string vector(llvm::ArrayRef<uint8_t> given, unsigned thread) const;
 };
 
 constexpr unsigned formBlock = 128;

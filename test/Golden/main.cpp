@@ -7,6 +7,7 @@
 //   fsr-ptx-golden record FORMS OUT [--device=virtual] [--programs=N]
 //   fsr-ptx-golden check FILE        runs it on the virtual device
 //   fsr-ptx-golden compare FILE NEW  two files, bit for bit
+//   fsr-ptx-golden show FILE BEGIN   the results of forms that begin so
 //   fsr-ptx-golden ptx FORMS FOLDER  writes the modules, for a compiler's check
 //   fsr-ptx-golden program SEED      prints a random kernel
 //
@@ -82,6 +83,12 @@ int main(int argc, char **argv) {
     return report(check(checkVirtual(golden(1))), "check");
   if (command == "compare" && words.size() == 3)
     return report(compareFiles(golden(1), golden(2)), "compare");
+  if (command == "show" && words.size() == 3) {
+    for (const GoldenForm &one : golden(1).forms)
+      if (llvm::StringRef(one.form.line).starts_with(words[2]))
+        llvm::outs() << one.form.table(one.kept);
+    return 0;
+  }
   if (command == "ptx" && words.size() == 3) {
     std::vector<Form> forms = check(parseForms(check(readFile(words[1]))));
     for (size_t i = 0; i < forms.size(); i += 32) {
@@ -101,7 +108,7 @@ int main(int argc, char **argv) {
     return 0;
   }
   llvm::errs() << "usage: fsr-ptx-golden record FORMS OUT [--device=virtual] "
-                  "[--programs=N] | check FILE | compare FILE NEW | ptx FORMS "
-                  "FOLDER | program SEED\n";
+                  "[--programs=N] | check FILE | compare FILE NEW | show FILE "
+                  "BEGIN | ptx FORMS FOLDER | program SEED\n";
   return 2;
 }
