@@ -149,6 +149,9 @@ Decoded decodeFloat(Decoder &decoder, Op &op) {
   FloatForm form(instruction);
   if (group != Group::Conversion && !form.hasFloat())
     return Decoded::NotMine;
+  // What is compared tells whose it is.
+  if (instruction.opcode == "set" && !isFloat(form.types.back()))
+    return Decoded::NotMine;
   if (!form.unknown.empty())
     return decoder.failModifier(form.unknown);
 

@@ -12,6 +12,11 @@
 
 namespace fsr::ptx {
 
+bool &takesWideIntegers() {
+  static bool takes = hasWideVectors();
+  return takes;
+}
+
 bool IntegerDecoder::take(llvm::StringRef modifier) {
   if (rest.empty() || rest.front() != modifier)
     return false;

@@ -15,7 +15,6 @@
 #include "Float.h"
 #include "Warp.h"
 
-#include <limits>
 #include <type_traits>
 
 namespace fsr::ptx {
@@ -33,12 +32,16 @@ enum IntegerFlags : unsigned {
   IntegerFloatOne = 16, ///< `set` writes 1.0 rather than all ones.
 };
 
+/// Whether handlers of wide vectors are taken: where the CPU has them. Tests
+/// compare both.
+bool &takesWideIntegers();
+
 class IntegerDecoder {
 public:
   IntegerDecoder(Decoder &decoder, Op &op)
       : decoder(decoder), op(op), instruction(decoder.instruction()),
         opcode(instruction.opcode), rest(instruction.modifiers),
-        wide(hasWideVectors()) {}
+        wide(takesWideIntegers()) {}
 
   // IntegerArithmetic.cpp.
   Decoded sum();       ///< add sub

@@ -197,10 +197,21 @@ Decoded IntegerDecoder::permute() {
   };
   std::optional<unsigned> mode =
       takeOf({"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"});
-  if (mode)
+  unsigned which = 0;
+  if (mode) {
+    which = 1;
     op.immediate = selectors[*mode];
-  return finish((wide ? v3::permuteHandler : base::permuteHandler)(bool(mode)),
-                type, {type, type, type});
+  } else if (instruction.operands.size() == 4 &&
+             instruction.operands[3].kind == Operand::Kind::Integer &&
+             !(instruction.operands[3].bits & 0x8888)) {
+    which = 2;
+    for (unsigned i = 0; i < 4; ++i) {
+      unsigned byte = instruction.operands[3].bits >> (4 * i) & 7;
+      op.immediate |= uint64_t(byte % 4 * 8 | (byte / 4) << 6) << (16 * i);
+    }
+  }
+  return finish((wide ? v3::permuteHandler : base::permuteHandler)(which), type,
+                {type, type, type});
 }
 
 } // namespace fsr::ptx

@@ -197,6 +197,25 @@ inline void permuteByMode(Warp &warp, const Op &op, LaneMask active) {
   });
 }
 
+/// `immediate`: for each byte of the result, lowest first, 16 bits: how far to
+/// shift, and 64 where it is of the second source. No signs.
+inline void permuteFixed(Warp &warp, const Op &op, LaneMask active) {
+  uint32_t *to = warp.lanes<uint32_t>(op.result(0));
+  const uint32_t *from[4];
+  unsigned by[4];
+  for (unsigned i = 0; i < 4; ++i) {
+    unsigned one = unsigned(op.immediate >> (16 * i));
+    from[i] = warp.lanes<uint32_t>(op.operand(one & 64 ? 1 : 0));
+    by[i] = one & 31;
+  }
+  const uint32_t *a = from[0], *b = from[1], *c = from[2], *d = from[3];
+  unsigned byA = by[0], byB = by[1], byC = by[2], byD = by[3];
+  forEachLane(active, [=](unsigned lane) {
+    to[lane] = (a[lane] >> byA & 0xff) | (b[lane] >> byB & 0xff) << 8 |
+               (c[lane] >> byC & 0xff) << 16 | (d[lane] >> byD & 0xff) << 24;
+  });
+}
+
 /// `immediate`: the table, and above it a `Logic` for the predicate that is the
 /// second result; its source is the fourth.
 inline void lookUp(Warp &warp, const Op &op, LaneMask active) {
@@ -315,6 +334,9 @@ inline Handler extendHandler(bool isSigned, bool clamps) {
                 : &Each<&extend<uint32_t, false>>::run;
 }
 inline Handler nthHandler() { return &findNthOfLanes; }
-inline Handler permuteHandler(bool byMode) {
-  return byMode ? &permuteByMode : &Each<&pickBytes>::run;
+/// `which`: 0 by the nibbles of a register, 1 by a mode, 2 by fixed places.
+inline Handler permuteHandler(unsigned which) {
+  return which == 0   ? &Each<&pickBytes>::run
+         : which == 1 ? &permuteByMode
+                      : &permuteFixed;
 }

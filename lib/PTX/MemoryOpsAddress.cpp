@@ -80,11 +80,25 @@ void isSpace(Warp &warp, const Op &op, LaneMask active) {
 
 void nothing(Warp &, const Op &, LaneMask) {}
 
+/// Only clusters of one block are there; ends the launch in others.
+bool isAlone(Warp &warp, const Op &op, unsigned lane) {
+  for (unsigned size : warp.block->launch->shape.cluster)
+    if (size > 1) {
+      warp.fatal(op, lane, FindingKind::Other, 0,
+                 "shared memory of other blocks of a cluster is not "
+                 "supported");
+      return false;
+    }
+  return true;
+}
+
 template <typename T>
 void mapRank(Warp &warp, const Op &op, LaneMask active) {
   const T *from = warp.lanes<T>(op.operand(0));
   const uint32_t *rank = warp.lanes<uint32_t>(op.operand(1));
   T *to = warp.lanes<T>(op.result(0));
+  if (!isAlone(warp, op, unsigned(__builtin_ctz(active))))
+    return;
   for (LaneMask rest = active; rest; rest &= rest - 1) {
     unsigned lane = __builtin_ctz(rest);
     if (rank[lane]) {
@@ -99,6 +113,8 @@ void mapRank(Warp &warp, const Op &op, LaneMask active) {
 
 void rankOf(Warp &warp, const Op &op, LaneMask active) {
   uint32_t *to = warp.lanes<uint32_t>(op.result(0));
+  if (!isAlone(warp, op, unsigned(__builtin_ctz(active))))
+    return;
   for (LaneMask rest = active; rest; rest &= rest - 1)
     to[__builtin_ctz(rest)] = 0;
 }

@@ -24,13 +24,12 @@ struct AsyncInfo {
   bool hasIgnore = false;
 };
 
+/// The clock owns it: a warp object may live on for another block.
 AsyncQueue &queueOf(Warp &warp) {
-  if (!warp.async) {
-    WarpClock &clock = clockOf(warp);
-    auto made = std::make_shared<AsyncQueue>();
-    warp.async = made.get();
-    clock.async = std::move(made);
-  }
+  WarpClock &clock = clockOf(warp);
+  if (!clock.async)
+    clock.async = std::make_shared<AsyncQueue>();
+  warp.async = static_cast<AsyncQueue *>(clock.async.get());
   return *warp.async;
 }
 
@@ -72,9 +71,9 @@ void complete(Warp &warp, AsyncQueue::Copy &copy, unsigned lane) {
 
 template <typename IsDue>
 void completeWhere(Warp &warp, LaneMask lanes, IsDue isDue) {
-  if (!warp.async)
+  if (!clockOf(warp).async)
     return;
-  AsyncQueue &queue = *warp.async;
+  AsyncQueue &queue = queueOf(warp);
   for (AsyncQueue::Copy &copy : queue.copies)
     for (LaneMask rest = copy.lanes & lanes; rest; rest &= rest - 1) {
       unsigned lane = __builtin_ctz(rest);
@@ -235,9 +234,9 @@ void commitCopies(Warp &warp, LaneMask lanes) {
 }
 
 void waitCopies(Warp &warp, LaneMask lanes, uint32_t keep) {
-  if (!warp.async)
+  if (!clockOf(warp).async)
     return;
-  const AsyncQueue &queue = *warp.async;
+  const AsyncQueue &queue = queueOf(warp);
   completeWhere(warp, lanes, [&](const AsyncQueue::Copy &copy, unsigned lane) {
     return uint64_t(copy.group[lane]) + keep < queue.openGroup[lane];
   });

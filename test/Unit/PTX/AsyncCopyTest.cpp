@@ -114,8 +114,20 @@ TEST_F(AsyncCopyTest, EarlyWrites) {
             FindingKind::AsyncInFlight);
 }
 
-TEST_F(AsyncCopyTest, OpenGroupsAtTheEnd) {
-  runClean(async(copy + commit));
+TEST_F(AsyncCopyTest, OpenGroupsAtTheEnd) { runClean(async(copy + commit)); }
+
+TEST_F(AsyncCopyTest, BlocksHaveTheirOwnCopies) {
+  // Groups left open by one block are nothing to the next one.
+  words.assign(512, 4);
+  shape.grid = {40, 1, 1};
+  for (Schedule schedule :
+       {Schedule::Lockstep, Schedule::SplitLanes, Schedule::RandomWarps}) {
+    options.schedule = schedule;
+    options.hostThreads = 1;
+    runClean(async(copy + commit + "cp.async.wait_group 0;\n" +
+                   "ld.shared.u32 %r4, [%r1];\nadd.u32 %r4, %r4, 1;\n" +
+                   "cp.async.ca.shared.global [%r1], [%rd1], 4;\n" + commit));
+  }
 }
 
 TEST_F(AsyncCopyTest, OtherThreadsNeedABarrier) {

@@ -295,7 +295,7 @@ TEST_F(IntegerBitsTest, Permutations) {
     return (a | b << 32) >> (8 * which) & 0xff;
   };
   std::vector<Operands> operands;
-  for (uint64_t selector = 0; selector < 0x10000; selector += 3)
+  for (uint64_t selector = 0; selector < 0x10000; selector += 7)
     operands.push_back(
         {0x81f27304, 0x95a6b7c8 ^ (selector << 15 & 0xffffffff), selector, 0});
   check("prmt.b32 %x, %a, %b, %c;", {32, 32, 32}, {32}, operands,
@@ -310,6 +310,21 @@ TEST_F(IntegerBitsTest, Permutations) {
           }
           return {result, 0};
         });
+  // With places that are known, of which some are signs.
+  for (unsigned selector : {0x5410u, 0x7632u, 0x3210u, 0x0123u, 0x7777u,
+                            0x6240u, 0xffff7531u, 0xba98u, 0x8421u})
+    check("prmt.b32 %x, %a, %b, " + std::to_string(selector) + ";", {32, 32},
+          {32}, operands, [&](const Operands &in) -> Results {
+            uint64_t result = 0;
+            for (unsigned i = 0; i < 4; ++i) {
+              unsigned which = selector >> (4 * i) & 15;
+              uint64_t one = byte(in[0], in[1], which & 7);
+              if (which & 8)
+                one = one & 0x80 ? 0xff : 0;
+              result |= one << (8 * i);
+            }
+            return {result, 0};
+          });
   // By the rule of each mode: the byte at place i for the selector n.
   struct Mode {
     const char *name;

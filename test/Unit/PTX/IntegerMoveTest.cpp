@@ -72,6 +72,10 @@ TEST_F(IntegerMoveTest, ComparisonsGiveNumbers) {
                        : 0;
           });
   });
+  check("set.gt.f32.s32 %x, %a, %b;", {32, 32}, 32,
+        [](uint64_t a, uint64_t b, uint64_t, uint64_t) -> uint64_t {
+          return int32_t(a) > int32_t(b) ? 0x3f800000 : 0;
+        });
   check("set.le.or.s32.s32 %x, %a, %b, !%c;", {32, 32, 1}, 32,
         [](uint64_t a, uint64_t b, uint64_t c, uint64_t) -> uint64_t {
           return int32_t(a) <= int32_t(b) || !c ? 0xffffffff : 0;

@@ -358,6 +358,26 @@ TEST_F(MemoryOpsTest, Spaces) {
   EXPECT_EQ(words[0], 5u);
 }
 
+TEST_F(MemoryOpsTest, ClustersOfOneBlock) {
+  std::string shared = ".shared .align 4 .b8 sm[16];";
+  std::string map = "setp.ne.u32 %p1, %t, 0;\n@%p1 bra done;\n"
+                    "mov.u32 %r1, sm;\nadd.u32 %r1, %r1, 8;\n"
+                    "mov.u32 %r2, 0;\nst.shared.u32 [%r1], 77;\n"
+                    "mapa.shared::cluster.u32 %r3, %r1, %r2;\n"
+                    "ld.shared::cluster.u32 %r4, [%r3];\n"
+                    "getctarank.shared::cluster.u32 %r5, %r3;\n"
+                    "add.u32 %r4, %r4, %r5;\nst.global.u32 [%out], %r4;\n"
+                    "done: ret;";
+  runClean(kernel(map, shared));
+  EXPECT_EQ(words[0], 77u);
+  Finding finding =
+      runFaulty(kernel("mov.u32 %r1, sm;\nmov.u32 %r2, 1;\n"
+                       "mapa.shared::cluster.u32 %r3, %r1, %r2;\nret;",
+                       shared),
+                FindingKind::OutOfBounds);
+  EXPECT_NE(finding.message.find("block 1 of a cluster"), std::string::npos);
+}
+
 TEST_F(MemoryOpsTest, DiscardForgets) {
   words.resize(64);
   runFaulty(kernel("setp.ne.u32 %p1, %t, 0;\n@%p1 bra done;\n"
