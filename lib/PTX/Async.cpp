@@ -109,13 +109,13 @@ Decoded decodeFence(Decoder &decoder, Op &op) {
     return Decoded::Done;
   }
   for (StringRef modifier : instruction.modifiers) {
-    bool isKnown = llvm::StringSwitch<bool>(modifier)
-                       .Cases({"proxy", "async", "async::generic"}, true)
-                       .Cases({"async.global", "async.shared::cta"}, true)
-                       .Cases({"global", "shared::cta", "shared::cluster"},
-                              true)
-                       .Case("alias", true)
-                       .Default(false);
+    bool isKnown =
+        llvm::StringSwitch<bool>(modifier)
+            .Cases({"proxy", "async", "async::generic"}, true)
+            .Cases({"async.global", "async.shared::cta"}, true)
+            .Cases({"global", "shared::cta", "shared::cluster"}, true)
+            .Case("alias", true)
+            .Default(false);
     if (!isKnown)
       return decoder.failModifier(modifier);
   }

@@ -73,10 +73,10 @@ struct BlockAsync {
 };
 BlockAsync &asyncOf(Warp &warp);
 
-/// The mbarrier at an address; reported, and null, where there is none. `offset`
-/// is its place in shared memory.
+/// The mbarrier at an address; reported, and null, where there is none.
+/// `offset` is its place in shared memory.
 Mbarrier *findMbarrier(Warp &warp, const Op &op, unsigned lane,
-                       const MemoryInfo &info, uint64_t address, bool isWrite,
+                       const MemoryInfo &info, uint64_t address,
                        uint64_t &offset);
 /// `count` arrivals of `lane`; a phase may complete.
 void arriveAt(Warp &warp, const Op &op, unsigned lane, Mbarrier &barrier,

@@ -56,7 +56,7 @@ void issue(Warp &warp, const Op &op, LaneMask active) {
       continue;
     }
     if (info.hasBarrier) {
-      if (!findMbarrier(warp, op, lane, info.barrier, barriers[lane], true,
+      if (!findMbarrier(warp, op, lane, info.barrier, barriers[lane],
                         copy.barrier))
         continue;
     } else {

@@ -94,8 +94,11 @@ void invalidate(Warp &warp, const Op &op, LaneMask active) {
   lanesAddresses(warp, op, info.access, op.operand(0), at);
   forLanes(active, [&](unsigned lane) {
     uint64_t offset;
-    if (!findMbarrier(warp, op, lane, info.access, at[lane], true, offset))
+    if (!findMbarrier(warp, op, lane, info.access, at[lane], offset))
       return;
+    Checked checked;
+    if (checkPlace(warp, op, lane, info.access, at[lane], true, checked))
+      touchBytes(warp, op, lane, checked, barrierBytes, info.access, true);
     asyncOf(warp).barriers.erase(offset);
     // The memory may be used for something else; nothing is there.
     std::memset(warp.block->shared.region().state + offset, 0, barrierBytes);
@@ -126,13 +129,16 @@ void arrive(Warp &warp, const Op &op, LaneMask active) {
     uint64_t offset;
     unsigned first = __builtin_ctz(same);
     Mbarrier *barrier =
-        findMbarrier(warp, op, first, info.access, place, true, offset);
+        findMbarrier(warp, op, first, info.access, place, offset);
     if (!barrier)
       return;
     if (warp.checksRaces)
       publishAt(warp, same, sharedWindow + offset, info.scope, info.isOrdering,
                 /*isUpdate=*/true);
     forLanes(same, [&](unsigned lane) {
+      if (lane != first &&
+          !findMbarrier(warp, op, lane, info.access, place, offset))
+        return;
       uint32_t count = 1;
       if (info.hasCount)
         count = warp.lanes<uint32_t>(op.operand(1))[lane];
@@ -161,7 +167,7 @@ void countBytes(Warp &warp, const Op &op, LaneMask active) {
   forLanes(active, [&](unsigned lane) {
     uint64_t offset;
     Mbarrier *barrier =
-        findMbarrier(warp, op, lane, info.access, at[lane], true, offset);
+        findMbarrier(warp, op, lane, info.access, at[lane], offset);
     if (!barrier)
       return;
     int64_t bytes = warp.lanes<uint32_t>(op.operand(1))[lane];
@@ -202,8 +208,8 @@ void wait(Warp &warp, const Op &op, LaneMask active) {
   LaneMask done = 0;
   forPlaces(active, at, [&](uint64_t place, LaneMask same) {
     uint64_t offset;
-    Mbarrier *barrier = findMbarrier(warp, op, __builtin_ctz(same), info.access,
-                                     place, false, offset);
+    Mbarrier *barrier =
+        findMbarrier(warp, op, __builtin_ctz(same), info.access, place, offset);
     if (!barrier)
       return;
     auto isDone = [&](unsigned lane) {
@@ -214,14 +220,12 @@ void wait(Warp &warp, const Op &op, LaneMask active) {
       return state >> phaseShift < barrier->phase;
     };
     LaneMask ready = 0;
-    forLanes(same, [&](unsigned lane) {
-      ready |= LaneMask(isDone(lane)) << lane;
-    });
+    forLanes(same,
+             [&](unsigned lane) { ready |= LaneMask(isDone(lane)) << lane; });
     if (ready != same) {
       settle(warp, offset);
-      forLanes(same & ~ready, [&](unsigned lane) {
-        ready |= LaneMask(isDone(lane)) << lane;
-      });
+      forLanes(same & ~ready,
+               [&](unsigned lane) { ready |= LaneMask(isDone(lane)) << lane; });
     }
     // PTX lets it give up for no reason.
     if (info.isTry && ready && options.schedule != Schedule::Lockstep &&
@@ -259,8 +263,8 @@ void arriveAfterCopies(Warp &warp, const Op &op, LaneMask active) {
   lanesAddresses(warp, op, info.access, op.operand(0), at);
   forPlaces(active, at, [&](uint64_t place, LaneMask same) {
     uint64_t offset;
-    Mbarrier *barrier = findMbarrier(warp, op, __builtin_ctz(same), info.access,
-                                     place, true, offset);
+    Mbarrier *barrier =
+        findMbarrier(warp, op, __builtin_ctz(same), info.access, place, offset);
     if (!barrier)
       return;
     if (op.immediate)
@@ -286,10 +290,10 @@ BlockAsync &asyncOf(Warp &warp) {
 }
 
 Mbarrier *findMbarrier(Warp &warp, const Op &op, unsigned lane,
-                       const MemoryInfo &info, uint64_t address, bool isWrite,
+                       const MemoryInfo &info, uint64_t address,
                        uint64_t &offset) {
   Checked checked;
-  if (!checkPlace(warp, op, lane, info, address, isWrite, checked))
+  if (!checkPlace(warp, op, lane, info, address, false, checked))
     return nullptr;
   offset = checked.place.offset;
   BlockAsync &async = asyncOf(warp);
@@ -301,7 +305,9 @@ Mbarrier *findMbarrier(Warp &warp, const Op &op, unsigned lane,
                    " of shared memory");
     return nullptr;
   }
-  touchBytes(warp, op, lane, checked, barrierBytes, info, isWrite);
+  // A read, so that the cell goes on to say who made it: that is what must be
+  // in order.
+  touchBytes(warp, op, lane, checked, barrierBytes, info, /*isWrite=*/false);
   return &found->second;
 }
 
@@ -445,10 +451,9 @@ private:
     bool isArrival = what.starts_with("arrive");
     bool isWait = what.ends_with("_wait");
     bool hasType = false;
-    for (StringRef modifier : from.modifiers.empty()
-                                  ? llvm::ArrayRef<StringRef>()
-                                  : llvm::ArrayRef(from.modifiers)
-                                        .drop_front()) {
+    for (StringRef modifier :
+         from.modifiers.empty() ? llvm::ArrayRef<StringRef>()
+                                : llvm::ArrayRef(from.modifiers).drop_front()) {
       if (modifier == "b64")
         hasType = true;
       else if (modifier == "shared" || modifier == "shared::cta")

@@ -78,10 +78,10 @@ std::array<float, 256> makeEighths(unsigned mantissa, int bias,
     unsigned magnitude = byte & 0x7f;
     int exponent = int(magnitude >> mantissa);
     unsigned fraction = magnitude & ((1u << mantissa) - 1);
-    float value =
-        exponent ? std::ldexp(float((1u << mantissa) + fraction),
-                              exponent - bias - int(mantissa))
-                 : std::ldexp(float(fraction), 1 - bias - int(mantissa));
+    float value = exponent
+                      ? std::ldexp(float((1u << mantissa) + fraction),
+                                   exponent - bias - int(mantissa))
+                      : std::ldexp(float(fraction), 1 - bias - int(mantissa));
     bool isTop = exponent == int(0x7f >> mantissa);
     if (hasInfinity && isTop)
       value = fraction ? NAN : INFINITY;
@@ -170,8 +170,8 @@ bool readAccumulators(Decoder &decoder, const ProductForm &form, Type family,
   switch (family) {
   case Type::F16:
   case Type::E4M3:
-    isFit =
-        (d == Type::F16 || d == Type::F32) && (c == Type::F16 || c == Type::F32);
+    isFit = (d == Type::F16 || d == Type::F32) &&
+            (c == Type::F16 || c == Type::F32);
     break;
   case Type::BF16:
   case Type::TF32:
@@ -276,9 +276,7 @@ Decoded decodeWmma(Decoder &decoder, Op &op) {
   auto *info = decoder.makeInfo<MultiplyInfo>();
   if (!readAccumulators(decoder, form, family, *info))
     return Decoded::Failed;
-  unsigned perCell = family == Type::S8     ? 4
-                     : family == Type::BF16 ? 2
-                                            : 1;
+  unsigned perCell = family == Type::S8 ? 4 : family == Type::BF16 ? 2 : 1;
   bool isHalf = family == Type::F16;
   info->registersA = isHalf ? 8 : shape.m * shape.k / (warpLanes * perCell);
   info->registersB = isHalf ? 8 : shape.k * shape.n / (warpLanes * perCell);

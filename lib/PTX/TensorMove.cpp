@@ -2,8 +2,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Matrices between memory and the registers of a warp: ldmatrix, stmatrix,
-// movmatrix, wmma.load and wmma.store. Memory is accessed in pieces of 16
-// bytes by the handlers of ordinary loads and stores, with all their checks;
+// movmatrix, wmma.load and wmma.store. Memory is accessed in pieces of up to
+// 16 bytes by the handlers of ordinary loads and stores, with all their checks;
 // registers that only these handlers use take the pieces.
 //
 //===----------------------------------------------------------------------===//
@@ -20,7 +20,8 @@ namespace fsr::ptx {
 
 namespace {
 
-constexpr unsigned pieceBytes = 16, pieceWords = 4;
+/// Of the largest piece, which is a row of ldmatrix.
+constexpr unsigned pieceWords = 4;
 
 /// What `Op::info` points to.
 struct MoveInfo {
@@ -31,6 +32,8 @@ struct MoveInfo {
   // Of wmma: a matrix of `runs` stretches of `length` elements; the fragment
   // holds the transposed one where `isTransposed`.
   unsigned runs = 0, length = 0, elementBytes = 0, registers = 0;
+  unsigned words = pieceWords; ///< Of a piece, 4 bytes each.
+  unsigned pieceBytes() const { return words * 4; }
   bool isWide = true; ///< The address register.
 };
 
@@ -167,9 +170,8 @@ constexpr unsigned mostMatrixBytes = 1024;
 bool readPlace(Warp &warp, const Op &op, const MoveInfo &info,
                uint64_t &address, uint32_t &stride) {
   auto at = [&](unsigned lane) {
-    return info.isWide
-               ? warp.lanes<uint64_t>(op.operand(0))[lane]
-               : uint64_t(warp.lanes<uint32_t>(op.operand(0))[lane]);
+    return info.isWide ? warp.lanes<uint64_t>(op.operand(0))[lane]
+                       : uint64_t(warp.lanes<uint32_t>(op.operand(0))[lane]);
   };
   const uint32_t *strides = warp.lanes<uint32_t>(op.operand(1));
   address = at(0) + uint64_t(op.offset);
@@ -183,10 +185,11 @@ bool readPlace(Warp &warp, const Op &op, const MoveInfo &info,
       return false;
     }
   uint64_t bytes = uint64_t(stride) * info.elementBytes;
-  if (bytes % pieceBytes) {
+  if (bytes % info.pieceBytes()) {
     warp.fatal(op, 0, FindingKind::Misaligned, address,
                "a stride of " + Twine(stride) + " elements is " + Twine(bytes) +
-                   " bytes, which is no multiple of 16");
+                   " bytes, which is no multiple of " +
+                   Twine(info.pieceBytes()));
     return false;
   }
   return true;
@@ -196,7 +199,7 @@ bool readPlace(Warp &warp, const Op &op, const MoveInfo &info,
 template <typename Access>
 void forPieces(Warp &warp, const MoveInfo &info, Slot slot, uint64_t address,
                uint32_t stride, Access access) {
-  unsigned perRun = info.length * info.elementBytes / pieceBytes;
+  unsigned perRun = info.length * info.elementBytes / info.pieceBytes();
   unsigned pieces = info.runs * perRun;
   for (unsigned first = 0; first < pieces; first += warpLanes) {
     unsigned count = std::min(pieces - first, warpLanes);
@@ -205,7 +208,7 @@ void forPieces(Warp &warp, const MoveInfo &info, Slot slot, uint64_t address,
       unsigned piece = first + lane;
       to[lane] = address +
                  uint64_t(piece / perRun) * stride * info.elementBytes +
-                 piece % perRun * pieceBytes;
+                 piece % perRun * info.pieceBytes();
     }
     access(first, count,
            count == warpLanes ? allLanes : (LaneMask(1) << count) - 1);
@@ -232,9 +235,9 @@ void loadFragment(Warp &warp, const Op &op, LaneMask active) {
     return;
   Slot addresses = op.result(info.registers + pieceWords);
   Op inner = pieceOp(op, info);
-  inner.numResults = pieceWords;
+  inner.numResults = uint8_t(info.words);
   inner.numSources = 1;
-  for (unsigned word = 0; word < pieceWords; ++word)
+  for (unsigned word = 0; word < info.words; ++word)
     inner.slots.push_back(op.result(info.registers + word));
   inner.slots.push_back(addresses);
   uint8_t bytes[mostMatrixBytes], turned[mostMatrixBytes];
@@ -246,11 +249,12 @@ void loadFragment(Warp &warp, const Op &op, LaneMask active) {
   forPieces(warp, info, addresses, address, stride,
             [&](unsigned first, unsigned count, LaneMask lanes) {
               info.run(warp, inner, lanes);
-              for (unsigned word = 0; word < pieceWords; ++word) {
+              for (unsigned word = 0; word < info.words; ++word) {
                 Slot slot = inner.result(word);
                 const uint32_t *from = warp.lanes<uint32_t>(slot);
                 for (unsigned lane = 0; lane < count; ++lane)
-                  std::memcpy(bytes + (first + lane) * pieceBytes + word * 4,
+                  std::memcpy(bytes + (first + lane) * info.pieceBytes() +
+                                  word * 4,
                               &from[lane], 4);
                 if (warp.tracksTaint)
                   tainted |= warp.taint(slot) & lanes;
@@ -300,9 +304,9 @@ void storeFragment(Warp &warp, const Op &op, LaneMask active) {
   }
   Slot addresses = op.result(pieceWords);
   Op inner = pieceOp(op, info);
-  inner.numSources = 1 + pieceWords;
+  inner.numSources = uint8_t(1 + info.words);
   inner.slots.push_back(addresses);
-  for (unsigned word = 0; word < pieceWords; ++word) {
+  for (unsigned word = 0; word < info.words; ++word) {
     inner.slots.push_back(op.result(word));
     if (warp.tracksTaint)
       warp.setTaint(op.result(word), allLanes, tainted ? allLanes : 0);
@@ -312,11 +316,12 @@ void storeFragment(Warp &warp, const Op &op, LaneMask active) {
                   warp.taint(op.operand(0)) | warp.taint(op.operand(1)));
   forPieces(warp, info, addresses, address, stride,
             [&](unsigned first, unsigned count, LaneMask lanes) {
-              for (unsigned word = 0; word < pieceWords; ++word) {
+              for (unsigned word = 0; word < info.words; ++word) {
                 uint32_t *to = warp.lanes<uint32_t>(op.result(word));
                 for (unsigned lane = 0; lane < count; ++lane)
                   std::memcpy(&to[lane],
-                              matrix + (first + lane) * pieceBytes + word * 4,
+                              matrix + (first + lane) * info.pieceBytes() +
+                                  word * 4,
                               4);
               }
               info.run(warp, inner, lanes);
@@ -332,12 +337,12 @@ void setAccess(MoveInfo &info, Space space, bool isStore) {
   info.access.space = space;
   info.access.type = Type::B32;
   info.access.elementBytes = 4;
-  info.access.vector = pieceWords;
+  info.access.vector = uint8_t(info.words);
   info.access.isStore = isStore;
   info.access.isWide = info.isWide;
   // Bytes that nothing wrote are used, not copied.
   info.access.isOnlyCopied = 0;
-  info.run = isStore ? storeHandler(4, pieceWords) : loadHandler(4, pieceWords);
+  info.run = isStore ? storeHandler(4, info.words) : loadHandler(4, info.words);
 }
 
 void addPieceSlots(Decoder &decoder, llvm::SmallVectorImpl<Slot> &to,
@@ -434,15 +439,14 @@ bool describeFragment(char which, const MatrixShape &shape, Type type,
                      type != Type::F64)
     return false;
   bool hasShape = false;
-  for (Type one :
-       {Type::F16, Type::BF16, Type::S8, Type::TF32, Type::F64}) {
-    bool goesWith = isFactor           ? one == family
-                    : type == Type::F16 ? one == Type::F16
-                    : type == Type::F32 ? one == Type::F16 ||
-                                              one == Type::BF16 ||
-                                              one == Type::TF32
-                    : type == Type::S32 ? one == Type::S8
-                                        : one == Type::F64;
+  for (Type one : {Type::F16, Type::BF16, Type::S8, Type::TF32, Type::F64}) {
+    bool goesWith =
+        isFactor            ? one == family
+        : type == Type::F16 ? one == Type::F16
+        : type == Type::F32
+            ? one == Type::F16 || one == Type::BF16 || one == Type::TF32
+        : type == Type::S32 ? one == Type::S8
+                            : one == Type::F64;
     hasShape |= goesWith && wmmaHandler(one, shape);
   }
   if (!hasShape)
@@ -499,6 +503,10 @@ Decoded decodeFragment(Decoder &decoder, Op &op) {
   info->isTransposed = layout == "col";
   info->runs = info->isTransposed ? columns : rows;
   info->length = info->isTransposed ? rows : columns;
+  // Each run is aligned to what the fragment takes of a lane's registers.
+  unsigned cellBytes = info->elementBytes == 8 ? 8 : 4;
+  info->words = std::min({pieceWords, info->registers * cellBytes / 4,
+                          info->length * info->elementBytes / 4});
   size_t count = instruction.operands.size();
   if (count != 2 && count != 3)
     return decoder.fail("two or three operands wanted");

@@ -140,8 +140,7 @@ void mma(Warp &warp, const Op &op, LaneMask active) {
     return;
   const auto &info = *static_cast<const MultiplyInfo *>(op.info);
   constexpr unsigned perRow = 4 * Factor::perCell, tiles = M / 8;
-  constexpr unsigned registersA = tiles * (K / perRow),
-                     registersB = K / perRow;
+  constexpr unsigned registersA = tiles * (K / perRow), registersB = K / perRow;
   Number a[M * K], b[K * 8], tile[32 * Factor::perCell];
   for (unsigned r = 0; r < registersA; ++r) {
     Factor::widen(warp.lanes<uint8_t>(op.operand(r)), tile, info, false);
@@ -245,10 +244,9 @@ void wmma(Warp &warp, const Op &op, LaneMask active) {
     for (unsigned i = 0; i < M * N; ++i)
       sums[i] =
           info.halfC
-              ? double(widenHalf(warp.lanes<uint16_t>(
-                    op.operand(firstC + i / 64))[i % 64]))
-              : double(
-                    warp.lanes<float>(op.operand(firstC + i / 32))[i % 32]);
+              ? double(widenHalf(
+                    warp.lanes<uint16_t>(op.operand(firstC + i / 64))[i % 64]))
+              : double(warp.lanes<float>(op.operand(firstC + i / 32))[i % 32]);
     addProduct<Factor, M, N, K>(a, b, sums);
     for (unsigned i = 0; i < M * N; ++i)
       if (info.halfD)
