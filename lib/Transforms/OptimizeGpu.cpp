@@ -361,8 +361,8 @@ llvm::Error OptimizeGpuPass::search(fsr::KernelSite &site,
                               .function(site.name))
         << remark::reason("answers pending: {0}",
                           llvm::join(found.pending, ", "));
-  bool isModelled = found.winner && found.winner->evidence.level <
-                                        fsr::EvidenceLevel::Measured;
+  bool isModelled = found.winner &&
+                    found.winner->evidence.level < fsr::EvidenceLevel::Measured;
   if (!isModelled || accept == fsr::AcceptLevel::Modelled)
     outcome.record = std::move(found.winner);
   if (outcome.record)
