@@ -13,6 +13,7 @@
 
 #include "fsr/Support/Error.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -262,21 +263,25 @@ llvm::Expected<Form> parseForm(llvm::StringRef line) {
   };
   Form form;
   form.line = line.str();
-  auto [code, bound] = line.split('~');
-  bound = bound.trim();
-  if (!bound.empty()) {
-    form.bound.kind = bound[0] == 'u'   ? Bound::Kind::Ulps
-                      : bound[0] == 'r' ? Bound::Kind::Relative
-                                        : Bound::Kind::Absolute;
-    bound = bound.drop_front();
-    double exponent = 0;
-    if (bound.consume_front("2^")) {
-      if (bound.getAsDouble(exponent))
-        return bad("no bound");
-      form.bound.value = std::exp2(exponent);
-    } else if (bound.getAsDouble(form.bound.value)) {
+  size_t tilde = line.find('~');
+  llvm::StringRef code = line.take_front(tilde);
+  form.seed = line.take_front(line.find(' ', tilde)).str();
+  llvm::SmallVector<llvm::StringRef, 2> words;
+  if (tilde != llvm::StringRef::npos)
+    llvm::SplitString(line.drop_front(tilde + 1), words);
+  for (llvm::StringRef word : words) {
+    static constexpr llvm::StringLiteral kinds = "ura";
+    size_t kind = kinds.find(word[0]);
+    if (kind == llvm::StringRef::npos)
+      return bad("a bound is u, r or a");
+    Bound bound{Bound::Kind(kind), 0};
+    word = word.drop_front();
+    bool isPower = word.consume_front("2^");
+    if (word.getAsDouble(bound.value))
       return bad("no bound");
-    }
+    if (isPower)
+      bound.value = std::exp2(bound.value);
+    form.bounds.push_back(bound);
   }
   unsigned inputs = 0;
   for (size_t at = 0; at < code.size();) {
@@ -373,7 +378,7 @@ std::vector<uint8_t> Form::inputs() const {
   for (const Operand &operand : operands) {
     if (!operand.isInput())
       continue;
-    Random random(hashOf(line, number++));
+    Random random(hashOf(seed, number++));
     size_t base = bytes.size();
     bytes.resize(base + aligned(size_t(operand.bytes()) * threads));
     unsigned each = operand.bytes() / operand.count;
@@ -530,11 +535,11 @@ double decode(const ValueType &type, uint64_t bits) {
                            int(exponent) - bias - int(m));
 }
 
-bool isWithin(const Bound &bound, const ValueType &type, uint64_t a,
+bool isWithin(llvm::ArrayRef<Bound> bounds, const ValueType &type, uint64_t a,
               uint64_t b) {
   if (a == b)
     return true;
-  if (bound.kind == Bound::Kind::Exact || !type.exponent)
+  if (bounds.empty() || !type.exponent)
     return false;
   for (unsigned at = 0; at < type.bits; at += type.part) {
     uint64_t x = a >> at & maskOf(type.part), y = b >> at & maskOf(type.part);
@@ -552,18 +557,21 @@ bool isWithin(const Bound &bound, const ValueType &type, uint64_t a,
       if (std::isinf(p) && std::isinf(q))
         return false;
       uint64_t apart = x > y ? x - y : y - x;
-      if (bound.kind != Bound::Kind::Ulps || apart > bound.value)
+      if (llvm::none_of(bounds, [&](const Bound &bound) {
+            return bound.kind == Bound::Kind::Ulps && apart <= bound.value;
+          }))
         return false;
       continue;
     }
-    double allowed = bound.value;
-    if (bound.kind == Bound::Kind::Relative)
-      allowed *= size;
-    if (bound.kind == Bound::Kind::Ulps)
-      allowed *= std::max(std::exp2(std::floor(std::log2(size))) /
+    double ulp = std::max(std::exp2(std::floor(std::log2(size))) /
                               double(uint64_t(1) << type.mantissa),
                           least);
-    if (away > allowed)
+    if (llvm::none_of(bounds, [&](const Bound &bound) {
+          return away <= bound.value * (bound.kind == Bound::Kind::Relative
+                                            ? size
+                                        : bound.kind == Bound::Kind::Ulps ? ulp
+                                                                          : 1);
+        }))
       return false;
   }
   return true;
@@ -643,7 +651,7 @@ std::string Form::difference(llvm::StringRef expected,
       uint64_t want = 0, have = 0;
       std::memcpy(&want, expected.data() + base, each);
       std::memcpy(&have, got.data() + base, each);
-      if (isEvery ? want == have : isWithin(bound, *operand.type, want, have))
+      if (isEvery ? want == have : isWithin(bounds, *operand.type, want, have))
         continue;
       if (wrong++)
         continue;

@@ -13,9 +13,11 @@
 // What begins with d is a result, with t a temporary, with g and s a cell of
 // the thread in global and in shared memory (an input, and its bytes afterwards
 // a result), with all other letters an input. `*4` makes an array in a cell.
-// `~` names the bound of an approximate form: u ulps, r relative, a absolute.
+// `~` names the bounds of an approximate form, of which a number has to keep
+// one: u ulps, r relative, a absolute.
 //
-// Inputs are not stored anywhere: they follow from the line's text.
+// Inputs are not stored anywhere: they follow from the line's text up to its
+// first bound, so that a bound may be added to a form that is recorded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -80,15 +82,16 @@ struct Operand {
 };
 
 struct Bound {
-  enum class Kind : uint8_t { Exact, Ulps, Relative, Absolute } kind;
+  enum class Kind : uint8_t { Ulps, Relative, Absolute } kind;
   double value;
 };
 
 struct Form {
   std::string line; ///< As written.
+  std::string seed; ///< What inputs follow from.
   std::string code; ///< Without the types.
   std::vector<Operand> operands;
-  Bound bound{Bound::Kind::Exact, 0};
+  std::vector<Bound> bounds; ///< None: exact.
   unsigned threads = 256;
   bool isEvery = false; ///< 65536 threads, of which hashes are kept.
 
