@@ -39,6 +39,12 @@ static int report(const CheckResult &result, const char *what) {
   return result.wrong.empty() ? 0 : 1;
 }
 
+/// A form or a kernel that was not recorded again is a difference too.
+static int reportComparison(const CheckResult &result) {
+  int status = report(result, "compare");
+  return result.unsupported.empty() ? status : 1;
+}
+
 int main(int argc, char **argv) {
   llvm::ExitOnError check("fsr-ptx-golden: ", 2);
   std::vector<llvm::StringRef> words;
@@ -82,7 +88,7 @@ int main(int argc, char **argv) {
   if (command == "check" && words.size() == 2)
     return report(check(checkVirtual(golden(1))), "check");
   if (command == "compare" && words.size() == 3)
-    return report(compareFiles(golden(1), golden(2)), "compare");
+    return reportComparison(compareFiles(golden(1), golden(2)));
   if (command == "show" && words.size() == 3) {
     for (const GoldenForm &one : golden(1).forms)
       if (llvm::StringRef(one.form.line).starts_with(words[2]))
