@@ -25,6 +25,8 @@ namespace {
 
 constexpr uint32_t mostCount = (1u << 20) - 1;
 constexpr uint64_t barrierBytes = 8;
+/// Arrivals under way; more of them happen at once.
+constexpr size_t mostArrivals = 4096;
 /// In a state that an arrival returns: the pending count, then the phase.
 constexpr unsigned phaseShift = 20;
 
@@ -122,6 +124,16 @@ void forPlaces(LaneMask active, const uint64_t *at, Body body) {
   }
 }
 
+void addBytes(Warp &warp, const Op &op, unsigned lane, uint64_t offset,
+              Mbarrier &barrier, int64_t bytes) {
+  barrier.bytes += bytes;
+  if (std::abs(barrier.bytes) <= int64_t(mostCount))
+    return;
+  warp.fatal(op, lane, FindingKind::BarrierMismatch, sharedWindow + offset,
+             "expects " + Twine(barrier.bytes) +
+                 " bytes; an mbarrier counts up to 1048575");
+}
+
 /// Sources: the address, bytes or count.
 void arrive(Warp &warp, const Op &op, LaneMask active) {
   const MbarrierInfo &info = infoOf(op);
@@ -143,7 +155,8 @@ void arrive(Warp &warp, const Op &op, LaneMask active) {
       if (info.hasCount)
         count = warp.lanes<uint32_t>(op.operand(1))[lane];
       if (info.hasBytes)
-        barrier->bytes += warp.lanes<uint32_t>(op.operand(1))[lane];
+        addBytes(warp, op, lane, offset, *barrier,
+                 warp.lanes<uint32_t>(op.operand(1))[lane]);
       if (info.hasResult)
         warp.lanes<uint64_t>(op.result(0))[lane] =
             barrier->phase << phaseShift | barrier->pending;
@@ -171,7 +184,7 @@ void countBytes(Warp &warp, const Op &op, LaneMask active) {
     if (!barrier)
       return;
     int64_t bytes = warp.lanes<uint32_t>(op.operand(1))[lane];
-    barrier->bytes += op.immediate ? bytes : -bytes;
+    addBytes(warp, op, lane, offset, *barrier, op.immediate ? bytes : -bytes);
     completePhase(warp, offset, *barrier);
   });
 }
@@ -269,7 +282,10 @@ void arriveAfterCopies(Warp &warp, const Op &op, LaneMask active) {
       return;
     if (op.immediate)
       barrier->pending += __builtin_popcount(same);
-    asyncOf(warp).arrivals.push_back({&warp, &op, same, offset});
+    BlockAsync &async = asyncOf(warp);
+    async.arrivals.push_back({&warp, &op, same, offset});
+    if (async.arrivals.size() > mostArrivals)
+      settle(warp, async.arrivals.front().barrier);
   });
 }
 

@@ -182,6 +182,31 @@ TEST_F(MbarrierTest, BytesUnderWay) {
       FindingKind::Misaligned);
 }
 
+TEST_F(MbarrierTest, AnswersUnderAGuardAreWritten) {
+  // Who does not ask keeps a predicate that was never written.
+  runClean(kernel(make("1") +
+                  "@%p1 mbarrier.try_wait.parity.shared.b64 %p2, [%r1], 1;\n"
+                  "@!%p1 bra done;\nselp.u32 %r3, 7, 0, %p2;\n" +
+                  store("%r3") + "done:\nret;"));
+  EXPECT_EQ(words[0], 7u);
+}
+
+TEST_F(MbarrierTest, ManyCopiesUnderWay) {
+  // More than are kept.
+  words[0] = 5;
+  runClean(
+      kernel(make("1") +
+             "@!%p1 ret;\nmov.u32 %r3, 0;\n"
+             "st.shared.u32 [%r2], %r3;\nst.shared.u32 [%r2+4], %r3;\n"
+             "st.shared.u32 [%r2+8], %r3;\nst.shared.u32 [%r2+12], %r3;\n"
+             "copy:\n"
+             "cp.async.bulk.global.shared::cta.bulk_group [%out], [%r2], 16;\n"
+             "cp.async.bulk.commit_group;\nadd.u32 %r3, %r3, 1;\n"
+             "setp.lt.u32 %p2, %r3, 10000;\n@%p2 bra copy;\n"
+             "cp.async.bulk.wait_group 0;\nret;"));
+  EXPECT_EQ(words[0], 0u);
+}
+
 TEST_F(MbarrierTest, CopiesOfThreadsArrive) {
   shape.block = {64, 1, 1};
   for (const char *noinc : {".noinc", ""}) {
@@ -279,6 +304,14 @@ TEST_F(MbarrierTest, Faults) {
                        wait("0") + "ret;"),
                 FindingKind::Deadlock);
   EXPECT_NE(finding.message.find("mbarrier.try_wait"), std::string::npos);
+  runFaulty(kernel(make("1") +
+                   "@%p1 mbarrier.expect_tx.relaxed.cta.shared.b64 [%r1], "
+                   "1048576;\nret;"),
+            FindingKind::BarrierMismatch);
+  // The parity that is waited for was never written.
+  runFaulty(kernel(make("1") + "@%p1 mbarrier.arrive.shared.b64 _, [%r1];\n" +
+                   wait("%r20") + "ret;"),
+            FindingKind::Uninitialized);
   runFaulty(kernel(make("1048576") + "ret;"), FindingKind::BarrierMismatch);
   runFaulty(kernel(make("1") +
                    "@%p1 mbarrier.inval.shared.b64 [%r1];\nbar.sync 0;\n"

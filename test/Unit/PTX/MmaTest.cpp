@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../../../lib/PTX/Float.h"
+#include "../../../lib/PTX/Tensor.h"
 #include "TensorTest.h"
 
 namespace fsr::ptx {
@@ -223,6 +225,49 @@ TEST_F(MmaTest, AgreesWithPlainProducts) {
           EXPECT_EQ(got, form.c == Type::F32 ? double(float(wanted)) : wanted)
               << lane << " " << i;
       }
+  }
+}
+
+TEST_F(MmaTest, BothSetsOfHandlersAgree) {
+  if (!hasWideVectors())
+    GTEST_SKIP();
+  for (const Form &form : forms) {
+    SCOPED_TRACE(form.name);
+    layOut(form);
+    MultiplyInfo info;
+    std::array<float, 256> values;
+    for (float &value : values)
+      value = float(int(numbers() % 256) - 128) / 16;
+    info.eighthsA = info.eighthsB = values.data();
+    info.halfC = info.halfD = form.c == Type::F16;
+    info.isSignedA = true;
+    unsigned count = a.registers() + b.registers() + c.registers();
+    Op op;
+    op.info = &info;
+    op.numResults = uint8_t(d.registers());
+    op.numSources = uint8_t(count);
+    for (unsigned i = 0; i < d.registers(); ++i)
+      op.slots.push_back(count + i);
+    for (unsigned i = 0; i < count; ++i)
+      op.slots.push_back(i);
+    std::vector<uint64_t> registers[2];
+    // Some are infinite or no numbers.
+    std::vector<uint64_t> start((count + d.registers()) * warpLanes);
+    for (uint64_t &cell : start)
+      cell = uint64_t(numbers()) << 32 | numbers();
+    for (bool isWide : {false, true}) {
+      Type family = form.a == Type::U8     ? Type::S8
+                    : form.a == Type::E5M2 ? Type::E4M3
+                                           : form.a;
+      registers[isWide] = start;
+      Warp warp;
+      warp.bases[0] = reinterpret_cast<uint8_t *>(registers[isWide].data());
+      Handler run = mmaHandler(family, {form.m, 8, form.k}, isWide);
+      ASSERT_TRUE(run);
+      run(warp, op, allLanes);
+    }
+    EXPECT_EQ(registers[0], registers[1]);
+    EXPECT_NE(registers[0], start);
   }
 }
 
