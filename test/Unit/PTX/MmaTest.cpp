@@ -347,6 +347,21 @@ TEST_F(MmaTest, AllSchedules) {
   }
 }
 
+TEST_F(MmaTest, OrdersNoMemory) {
+  layOut(forms[0]);
+  auto text = [&](const char *between) {
+    return kernel(".shared .align 4 .b8 data[128];\n" + moves(a, 1, true) +
+                  moves(b, 10, true) + moves(c, 20, true) +
+                  "mov.u32 %r5, data;\nmad.lo.u32 %r6, %t, 4, %r5;\n"
+                  "xor.b32 %r7, %r6, 4;\nst.shared.u32 [%r6], %t;\n" +
+                  product(forms[0]) + between +
+                  "ld.shared.u32 %r8, [%r7];\n"
+                  "ret;");
+  };
+  runClean(text("bar.warp.sync 0xffffffff;\n"));
+  runFaulty(text(""), FindingKind::SharedRace);
+}
+
 TEST_F(MmaTest, AllLanesHaveToCome) {
   layOut(forms[0]);
   shape.block = {16, 1, 1};
