@@ -186,8 +186,8 @@ record(Runner &runner, const std::vector<Form> &forms, unsigned programs,
   return file;
 }
 
-/// Where levels do not agree, the lowest is the truth: it is the kernel as it is
-/// written, instruction by instruction.
+/// Where levels do not agree, the lowest is the truth: it is the kernel as it
+/// is written, instruction by instruction.
 static std::map<uint64_t, const GoldenProgram *>
 truePrograms(const GoldenFile &file, CheckResult &result) {
   std::map<uint64_t, const GoldenProgram *> programs;
