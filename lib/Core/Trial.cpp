@@ -98,6 +98,8 @@ std::string Trial::key() const {
   hasher.add("trial").add(taskKey).add(candidateHash);
   for (const auto &[name, value] : parameters)
     hasher.add(name).add(value);
+  if (isModelled)
+    hasher.add("modelled");
   return hasher.digest();
 }
 
@@ -232,6 +234,8 @@ llvm::json::Value toJSON(const Trial &value) {
                             {"evidence", toJSON(value.evidence)}};
   if (value.measurement)
     object["measurement"] = toJSON(*value.measurement);
+  if (value.isModelled)
+    object["modelled"] = true;
   return object;
 }
 
@@ -249,6 +253,7 @@ bool fromJSON(const llvm::json::Value &json, Trial &value,
       !mapper.mapOptional("message", value.message) ||
       !mapper.mapOptional("resources", value.resources) ||
       !mapper.map("measurement", value.measurement) ||
+      !mapper.mapOptional("modelled", value.isModelled) ||
       !mapper.mapOptional("evidence", value.evidence))
     return false;
   std::optional<Verdict> parsed = parseVerdict(verdict);

@@ -51,10 +51,16 @@ fsr::openDevice(llvm::StringRef spec, const DeviceTimeouts &timeouts) {
       return addContext(worker.takeError(), "device '" + spec + "'");
     command = {std::move(*worker), "device",
                "--device=cuda:" + std::to_string(ordinal)};
+  } else if (kind == "virtual" || spec == "auto") {
+    llvm::Expected<std::string> worker = findProgram("fsr-worker");
+    if (!worker)
+      return addContext(worker.takeError(), "device '" + spec + "'");
+    command = {std::move(*worker), "device", "--device=" + spec.str()};
   } else {
     return makeError(ErrorKind::BadInput,
                      "unknown device '" + spec +
-                         "'; known: cuda, cuda:N, exec:COMMAND");
+                         "'; known: cuda, cuda:N, virtual, virtual:CHIP, "
+                         "exec:COMMAND");
   }
   llvm::Expected<std::unique_ptr<Device>> device =
       openWorkerDevice(std::move(command), timeouts);

@@ -128,6 +128,7 @@ Value fsr::toJSON(const DeviceDescription &value) {
       {"shared_bytes_per_multiprocessor", value.sharedBytesPerMultiprocessor},
       {"registers_per_multiprocessor", value.registersPerMultiprocessor},
       {"threads_per_multiprocessor", value.threadsPerMultiprocessor},
+      {"virtual", value.isVirtual},
       {"limits", Object{{"threads_per_block", limits.threadsPerBlock},
                         {"block", triple(limits.block)},
                         {"grid", triple(limits.grid)},
@@ -162,7 +163,8 @@ bool fsr::fromJSON(const Value &json, DeviceDescription &value, Path path) {
       return false;
     }
   }
-  if (!map.map("limits", limits))
+  if (!map.map("limits", limits) ||
+      !map.mapOptional("virtual", value.isVirtual))
     return false;
   value.limits = limits.limits;
   llvm::Expected<Target> chip = Target::parse(value.chip);
@@ -197,7 +199,9 @@ Value fsr::toJSON(const WireEvaluate &value) {
       {"full", value.options.full},
       {"measure", value.options.measure},
       {"max_pairs", value.options.maxPairs},
-      {"gpu_seconds", value.options.gpuSeconds}};
+      {"gpu_seconds", value.options.gpuSeconds},
+      {"reference_resources", value.referenceResources},
+      {"candidate_resources", value.candidateResources}};
 }
 
 static bool isHash(llvm::StringRef text) {
@@ -216,7 +220,9 @@ bool fsr::fromJSON(const Value &json, WireEvaluate &value, Path path) {
       !map.map("plan", value.plan) || !map.map("seed", seed) ||
       !map.map("full", options.full) || !map.map("measure", options.measure) ||
       !map.map("max_pairs", options.maxPairs) ||
-      !map.map("gpu_seconds", options.gpuSeconds))
+      !map.map("gpu_seconds", options.gpuSeconds) ||
+      !map.mapOptional("reference_resources", value.referenceResources) ||
+      !map.mapOptional("candidate_resources", value.candidateResources))
     return false;
   if (!isHash(value.referenceHash)) {
     path.field("reference").report("expected 64 hex digits");

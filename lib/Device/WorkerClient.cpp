@@ -398,6 +398,8 @@ WorkerClient::readResult(const Frame &frame, const EvaluateOptions &options) {
       m && !m->originalUs.empty()) {
     // What the samples say is worked out here, whatever the peer made of them.
     RatioInterval interval = pairedRatio(m->originalUs, m->candidateUs);
+    if (description && description->isVirtual) // A model has no spread.
+      interval.low = interval.high = interval.ratio;
     m->originalMedianUs = median(m->originalUs);
     m->candidateMedianUs = median(m->candidateUs);
     m->speedup = interval.ratio;
@@ -417,6 +419,10 @@ WorkerClient::readResult(const Frame &frame, const EvaluateOptions &options) {
       if (!check.passed && check.name != "deterministic")
         return corrupt("worker: result is accepted, but its check '" +
                        check.name + "' failed");
+    if (description && description->isVirtual &&
+        result.evidence.level == EvidenceLevel::Measured)
+      return corrupt("worker: result of a virtual device is accepted as "
+                     "measured");
     if (result.evidence.level == EvidenceLevel::Measured &&
         result.evidence.checks.empty())
       return corrupt("worker: result is accepted as measured with no check");
@@ -494,6 +500,8 @@ WorkerClient::evaluate(const EvaluateRequest &request) {
   wire.candidateHash = sha256(request.candidateImage);
   wire.plan = request.plan;
   wire.options = request.options;
+  wire.referenceResources = request.referenceResources;
+  wire.candidateResources = request.candidateResources;
 
   std::vector<Loss> losses;
   // A worker may end after its last answer, as one whose context is dead does.

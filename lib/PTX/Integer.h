@@ -15,7 +15,6 @@
 #include "Float.h"
 #include "Warp.h"
 
-#include <limits>
 #include <type_traits>
 
 namespace fsr::ptx {

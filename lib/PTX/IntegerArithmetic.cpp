@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Which forms of integer arithmetic there are, and their handlers. What has no
-// 128 bits as a type here: sums of two and more words go by the carry flag,
-// which is a predicate of the program that no register names.
+// Which forms of integer arithmetic there are, and their handlers. The carry
+// flag of sums of several words is a predicate of the function that no register
+// names.
 //
 //===----------------------------------------------------------------------===//
 

@@ -62,6 +62,7 @@ void BlockRun::reset(uint64_t linear) {
     LaneMask existing =
         threads == warpLanes ? allLanes : (LaneMask(1) << threads) - 1;
     runs[i]->warp.clock = nullptr;
+    runs[i]->warp.async = nullptr; // It was the clock's.
     runs[i]->warp.counters = Counters();
     runs[i]->reset(existing, random.next());
   }

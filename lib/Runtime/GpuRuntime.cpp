@@ -102,7 +102,9 @@ void launch(const Function *function, std::array<int64_t, 3> cluster,
   narrow(launch.cluster, cluster, "cluster");
   narrow(launch.grid, grid, "grid");
   narrow(launch.block, block, "block");
-  check(backend().launch(launch));
+  Backend &device = backend();
+  check(device.launch(launch));
+  tellFindings(device);
 }
 
 } // namespace

@@ -7,9 +7,11 @@
 
 #include "RuntimeState.h"
 
+#include "fsr/Backend/VirtualBackend.h"
 #include "fsr/Support/Error.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <unistd.h>
 
 using namespace fsr;
@@ -31,6 +33,33 @@ State &state() {
 
 thread_local int currentDevice = 0;
 
+/// What FSR_DEVICE says; where it says nothing a GPU, or, with no driver that
+/// reports one, the virtual device.
+llvm::Expected<std::unique_ptr<Backend>> open(int ordinal) {
+  llvm::StringRef spec = "auto";
+  if (const char *text = getenv("FSR_DEVICE"); text && *text)
+    spec = text;
+  if (spec == "auto") {
+    if (cudaDriverPresent())
+      return openCudaBackend(ordinal);
+    static const char note[] =
+        "fsr runtime: no GPU: running on the virtual device\n";
+    if (write(STDERR_FILENO, note, sizeof(note) - 1) < 0)
+      return makeError(ErrorKind::Unavailable, "no standard error");
+    spec = "virtual";
+  }
+  if (spec == "cuda")
+    return openCudaBackend(ordinal);
+  if (ordinal != 0)
+    return makeError(ErrorKind::Unavailable, "no GPU " + llvm::Twine(ordinal) +
+                                                 ": FSR_DEVICE is '" + spec +
+                                                 "', which is one");
+  llvm::Expected<std::unique_ptr<Backend>> backend = openBackend(spec);
+  if (!backend)
+    return addContext(backend.takeError(), "FSR_DEVICE");
+  return backend;
+}
+
 } // namespace
 
 void runtime::fail(llvm::Error error) {
@@ -50,6 +79,17 @@ void runtime::fail(llvm::Error error) {
   _exit(1);
 }
 
+void runtime::tellFindings(Backend &device) {
+  VirtualDevice *virtualDevice = device.virtualDevice();
+  if (!virtualDevice)
+    return;
+  for (const ptx::Finding &finding : virtualDevice->takeReport().findings) {
+    std::string text = "fsr runtime: warning: " + finding.text() + "\n";
+    fflush(stdout);
+    fwrite(text.data(), 1, text.size(), stderr);
+  }
+}
+
 void runtime::check(llvm::Error error) {
   if (error)
     fail(std::move(error));
@@ -60,7 +100,7 @@ Backend &runtime::backend(int ordinal) {
   std::lock_guard<std::mutex> lock(shared.mutex);
   std::unique_ptr<Backend> &backend = shared.backends[ordinal];
   if (!backend)
-    backend = check(openCudaBackend(ordinal));
+    backend = check(open(ordinal));
   check(backend->makeCurrent());
   return *backend;
 }

@@ -32,6 +32,9 @@ namespace fsr::runtime {
 /// Ends the process where `error` is one.
 void check(llvm::Error error);
 
+/// Says on standard error what a virtual device saw in the last launch.
+void tellFindings(Backend &device);
+
 template <typename T>
 T check(llvm::Expected<T> value) {
   if (!value)

@@ -130,7 +130,7 @@ llvm::Error Searcher::search() {
                          ": a winner there would not be one here");
   // Should the search be cut short, what an earlier one found is still there.
   llvm::Expected<LookUp> known =
-      services.store.best(task.key, task.target, EvidenceLevel::Measured);
+      services.store.best(task.key, task.target, device.evidenceLevel());
   if (!known)
     return known.takeError();
   outcome.winner = std::move(known->record);
@@ -139,7 +139,7 @@ llvm::Error Searcher::search() {
   if (llvm::Error error = searchRounds())
     return error;
   // What a later compile would find is what this one uses.
-  known = services.store.best(task.key, task.target, EvidenceLevel::Measured);
+  known = services.store.best(task.key, task.target, device.evidenceLevel());
   if (!known)
     return known.takeError();
   outcome.winner = std::move(known->record);
@@ -373,6 +373,7 @@ llvm::Error Searcher::remember(int64_t round, int64_t slot,
     place.taskKey = task.key;
     place.candidateHash = hash;
     place.parameters = parameters;
+    place.isModelled = device.isVirtual;
     llvm::Expected<std::optional<Trial>> trial =
         services.store.findTrial(task.key, place.key());
     if (!trial)
@@ -388,6 +389,7 @@ llvm::Error Searcher::tryAnswer(int64_t round, int64_t slot,
                                 llvm::StringRef answer) {
   Trial trial;
   trial.taskKey = task.key;
+  trial.isModelled = device.isVirtual;
   trial.round = round;
   trial.slot = slot;
 
@@ -578,8 +580,10 @@ llvm::Expected<EvaluateResult> Searcher::evaluate(const Contender &contender,
     return std::move(error);
   EvaluateRequest request;
   request.task = &task;
-  request.referenceImage = reference->cubin;
-  request.candidateImage = contender.build.cubin;
+  request.referenceImage = device.imageOf(*reference);
+  request.candidateImage = device.imageOf(contender.build);
+  request.referenceResources = reference->resources;
+  request.candidateResources = contender.build.resources;
   request.plan = contender.plan;
   request.options.seed = options.seed;
   request.options.full = full;

@@ -82,6 +82,12 @@ llvm::Error checkShape(const Argument &argument) {
   return llvm::Error::success();
 }
 
+/// A power of two.
+uint64_t provedAlignment(const Argument &argument) {
+  return llvm::bit_floor(std::max<uint64_t>(
+      byteSize(argument.element), std::max<int64_t>(1, argument.alignment)));
+}
+
 } // namespace
 
 uint64_t TaskBuffer::row() const {
@@ -178,7 +184,10 @@ TaskBuffers::create(Helpers &helpers, const KernelTask &task) {
       return makeError(ErrorKind::BadInput, "buffer " + argument.name +
                                                 " is larger than any device");
     buffer.extent = extent;
-    buffer.total = buffer.extent + 2 * guardBytes + 2 * naturalAlignment;
+    // A virtual device guards each allocation itself, and sees reads too.
+    buffer.total = made->virtualDevice
+                       ? buffer.extent + provedAlignment(argument)
+                       : buffer.extent + 2 * guardBytes + 2 * naturalAlignment;
     auto memory = made->allocate(buffer.total);
     if (!memory)
       return memory.takeError();
@@ -203,12 +212,16 @@ llvm::Error TaskBuffers::addScratch(const ResolvedPlan &plan) {
                                                 " is larger than any device");
     ScratchMemory memory;
     memory.plan = &scratch;
-    memory.total = scratch.bytes + 2 * guardBytes + naturalAlignment;
+    memory.total = virtualDevice
+                       ? scratch.bytes
+                       : scratch.bytes + 2 * guardBytes + naturalAlignment;
     auto found = allocate(memory.total);
     if (!found)
       return found.takeError();
     memory.allocation = *found;
-    memory.data = llvm::alignTo(*found + guardBytes, naturalAlignment);
+    memory.data = virtualDevice
+                      ? *found
+                      : llvm::alignTo(*found + guardBytes, naturalAlignment);
     scratches.push_back(memory);
   }
   return place(false);
@@ -228,12 +241,10 @@ const TaskBuffer *TaskBuffers::find(size_t argument) const {
 
 llvm::Error TaskBuffers::place(bool shifted) {
   for (TaskBuffer &buffer : all) {
-    uint64_t proved =
-        std::max<uint64_t>(buffer.elementBytes(),
-                           std::max<int64_t>(1, buffer.argument->alignment));
-    proved = llvm::bit_floor(proved);
-    buffer.data =
-        llvm::alignTo(buffer.allocation + guardBytes, naturalAlignment);
+    uint64_t proved = provedAlignment(*buffer.argument);
+    buffer.data = virtualDevice ? buffer.allocation
+                                : llvm::alignTo(buffer.allocation + guardBytes,
+                                                naturalAlignment);
     if (shifted && proved < naturalAlignment)
       buffer.data += proved;
     uint64_t end = buffer.data + buffer.extent;
@@ -242,6 +253,14 @@ llvm::Error TaskBuffers::place(bool shifted) {
       return error;
     if (llvm::Error error =
             helpers.setGuard(end, buffer.allocation + buffer.total - end))
+      return error;
+    if (!virtualDevice)
+      continue;
+    if (llvm::Error error = virtualDevice->setUninitialized(
+            buffer.allocation, buffer.data - buffer.allocation))
+      return error;
+    if (llvm::Error error = virtualDevice->setUninitialized(
+            end, buffer.allocation + buffer.total - end))
       return error;
   }
   for (ScratchMemory &scratch : scratches) {
@@ -281,6 +300,10 @@ llvm::Error TaskBuffers::fill(const InputSet &set, bool onlyWritten) {
     fill.family = *family;
     if (llvm::Error error = helpers.fill(fill))
       return error;
+    if (virtualDevice)
+      if (llvm::Error error =
+              virtualDevice->setTainted(buffer.data, buffer.extent))
+        return error;
   }
   return llvm::Error::success();
 }
@@ -291,9 +314,12 @@ llvm::Error TaskBuffers::poisonOutputs(Poison poison) {
     if (!buffer.poisoned())
       continue;
     auto fill = [&](DevicePointer data) {
-      return helpers.poison(data, buffer.storageElements(),
-                            buffer.elementBytes(),
-                            poisonBits(poison, buffer.elementBytes()));
+      llvm::Error error =
+          helpers.poison(data, buffer.storageElements(), buffer.elementBytes(),
+                         poisonBits(poison, buffer.elementBytes()));
+      if (error || !virtualDevice)
+        return error;
+      return virtualDevice->setUninitialized(data, buffer.extent);
     };
     if (llvm::Error error = fill(buffer.data))
       return error;
@@ -338,10 +364,15 @@ void TaskBuffers::useOutputs(int64_t i) {
 }
 
 llvm::Error TaskBuffers::poisonScratch() {
-  for (const ScratchMemory &scratch : scratches)
+  for (const ScratchMemory &scratch : scratches) {
     if (llvm::Error error = helpers.poison(scratch.data, scratch.plan->bytes, 1,
                                            poisonBits(Poison::NaN, 1)))
       return error;
+    if (virtualDevice)
+      if (llvm::Error error = virtualDevice->setUninitialized(
+              scratch.data, scratch.plan->bytes))
+        return error;
+  }
   return llvm::Error::success();
 }
 
@@ -411,6 +442,15 @@ llvm::Expected<std::string> TaskBuffers::findGuardDamage() {
       return damage;
   }
   return std::string();
+}
+
+llvm::Error TaskBuffers::protectInputs(bool protect) {
+  for (const TaskBuffer &buffer : all)
+    if (virtualDevice && !buffer.written())
+      if (llvm::Error error =
+              virtualDevice->setConst(buffer.allocation, protect))
+        return error;
+  return llvm::Error::success();
 }
 
 llvm::Error TaskBuffers::stashOutputs() {

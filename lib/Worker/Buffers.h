@@ -13,6 +13,7 @@
 #include "Helpers.h"
 #include "Inputs.h"
 
+#include "fsr/Backend/VirtualBackend.h"
 #include "fsr/Core/Candidate.h"
 
 namespace fsr {
@@ -79,6 +80,8 @@ public:
   llvm::Expected<std::vector<uint64_t>> hashWritten();
   /// Says what was overwritten where; empty where nothing was.
   llvm::Expected<std::string> findGuardDamage();
+  /// On a virtual device: kernels may not write what they only read.
+  llvm::Error protectInputs(bool protect);
   /// Outputs to their stashes.
   llvm::Error stashOutputs();
   /// Makes stashes unreadable, and readable again.
@@ -96,10 +99,12 @@ public:
   static uint64_t poisonBits(Poison poison, unsigned elementBytes);
 
 private:
-  explicit TaskBuffers(Helpers &helpers) : helpers(helpers) {}
+  explicit TaskBuffers(Helpers &helpers)
+      : helpers(helpers), virtualDevice(helpers.backend().virtualDevice()) {}
   llvm::Expected<DevicePointer> allocate(uint64_t size);
 
   Helpers &helpers;
+  VirtualDevice *virtualDevice; ///< Null on a GPU.
   std::vector<TaskBuffer> all;
   std::vector<ScratchMemory> scratches;
   std::vector<DevicePointer> owned;

@@ -51,6 +51,7 @@ DeviceDescription describeDevice(const BackendProperties &facts) {
   device.sharedBytesPerMultiprocessor = facts.sharedBytesPerMultiprocessor;
   device.registersPerMultiprocessor = facts.registersPerMultiprocessor;
   device.threadsPerMultiprocessor = facts.threadsPerMultiprocessor;
+  device.isVirtual = facts.isVirtual;
   device.limits.threadsPerBlock = facts.threadsPerBlock;
   device.limits.block = facts.maxBlock;
   device.limits.grid = facts.maxGrid;
@@ -70,6 +71,7 @@ Evaluation::Evaluation(Helpers &helpers, const WireEvaluate &request,
   std::seed_seq sequence{entropy(), entropy(), entropy(), entropy()};
   random.seed(sequence);
   maskKey = random();
+  virtualDevice = helpers.backend().virtualDevice();
 }
 
 Evaluation::~Evaluation() {
@@ -79,6 +81,9 @@ Evaluation::~Evaluation() {
 }
 
 double Evaluation::helperSlackMs() const {
+  // On the CPU, with every load and store looked at.
+  if (virtualDevice)
+    return 30e3 + (buffers ? double(buffers->totalBytes()) / 1e3 : 0);
   // Fills, hashes and compares pass over all memory a few times; 10 GB/s is far
   // below what any GPU does.
   return 3000 + (buffers ? double(buffers->totalBytes()) / 1e7 : 0);
@@ -95,14 +100,20 @@ llvm::Error Evaluation::begin(llvm::StringRef phase, double milliseconds) {
 }
 
 llvm::Error Evaluation::beginCandidate(double launches) {
+  if (virtualDevice)
+    return begin("candidate-run",
+                 launches * (20 * originalWallMs + 10e3) + helperSlackMs());
   double limit = std::max(10 * originalUs / 1000, 1000.0) +
                  2 * (launches - 1) * originalUs / 1000 * 10;
   return begin("candidate-run", limit + helperSlackMs());
 }
 
 llvm::Error Evaluation::beginOriginal(double launches) {
-  double limit =
-      originalKnown ? launches * 10 * originalUs / 1000 + 1000 : 120 * 1000;
+  double limit = originalKnown ? launches * 10 *
+                                         (virtualDevice ? originalWallMs
+                                                        : originalUs / 1000) +
+                                     1000
+                               : 120 * 1000;
   return begin("original-run", limit + helperSlackMs());
 }
 
@@ -125,6 +136,12 @@ void Evaluation::addCheck(llvm::StringRef name, bool passed,
 }
 
 llvm::Error Evaluation::launch(Who who) {
+  if (virtualDevice)
+    return launchVirtual(who);
+  return launchPlain(who);
+}
+
+llvm::Error Evaluation::launchPlain(Who who) {
   if (who == Who::Original)
     return launchReference(helpers, *buffers, task, referenceFunction);
   return launchCandidate(helpers, *buffers, task, request.plan,
@@ -138,6 +155,8 @@ llvm::Error Evaluation::classify(llvm::Error error) {
       std::move(error),
       [&](const BackendError &failure) -> llvm::Error {
         dead = dead || failure.isSticky();
+        if (virtualDevice && failure.isSticky())
+          return classifyFault(failure);
         if (!candidatePhase)
           return makeError(ErrorKind::Unavailable,
                            "the device failed while the candidate was not "
@@ -235,6 +254,8 @@ llvm::Expected<bool> Evaluation::prepare() {
     }
     candidateFunctions.push_back(*function);
   }
+  if (virtualDevice)
+    tellCosts();
   return true;
 }
 
@@ -246,7 +267,7 @@ llvm::Expected<bool> Evaluation::runAll() {
   if (!goesOn || !*goesOn)
     return goesOn;
   if (request.options.measure) {
-    goesOn = measure();
+    goesOn = virtualDevice ? model() : measure();
     if (!goesOn || !*goesOn)
       return goesOn;
     if (result.verdict != Verdict::Accepted)
@@ -260,7 +281,8 @@ llvm::Expected<bool> Evaluation::runAll() {
   if (!request.options.measure)
     return finish(Verdict::Undecided,
                   "equal to the original on all inputs tried; not measured");
-  result.evidence.level = EvidenceLevel::Measured;
+  result.evidence.level =
+      virtualDevice ? EvidenceLevel::Modelled : EvidenceLevel::Measured;
   return finish(verdict, message);
 }
 

@@ -18,12 +18,15 @@
 
 #include "Launch.h"
 
+#include "fsr/Backend/VirtualBackend.h"
 #include "fsr/Device/Protocol.h"
 #include "fsr/Support/Deadline.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 
+#include <map>
 #include <random>
+#include <set>
 
 namespace fsr {
 
@@ -63,6 +66,18 @@ private:
   void addCheck(llvm::StringRef name, bool passed, llvm::StringRef inputs,
                 llvm::StringRef rule, llvm::StringRef detail);
   double helperSlackMs() const;
+
+  llvm::Error launchPlain(Who who);
+
+  // Virtual.cpp
+  void tellCosts();
+  llvm::Error launchVirtual(Who who);
+  llvm::Error classifyFault(const BackendError &failure);
+  /// What the virtual device saw of the candidate since it was asked last.
+  llvm::Expected<bool> checkFindings(llvm::StringRef inputs);
+  llvm::Error learnFindings();
+  llvm::Expected<bool> validateSchedules();
+  llvm::Expected<bool> model();
 
   // Validate.cpp
   llvm::Expected<bool> validateQuick();
@@ -132,6 +147,16 @@ private:
   bool originalKnown = false, originalDeterministic = true;
   bool candidateDeterministic = true;
   bool placedShifted = false;
+
+  // Where the device is a virtual one; times of the host's clock.
+  VirtualDevice *virtualDevice = nullptr;
+  double originalWallMs = 0;
+  uint64_t originalInstructions = 0;
+  ptx::Schedule schedule = ptx::Schedule::Lockstep;
+  std::set<ptx::FindingKind> originalKinds; ///< The original's own findings.
+  bool proved = true, approximateSteers = false;
+  std::string unproved;
+  std::map<std::string, uint64_t> approximate;
 
   DevicePointer rowMaxima = 0, noiseMaxima = 0;
   double worstRatio = 0;

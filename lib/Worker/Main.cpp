@@ -9,6 +9,7 @@
 
 #include "fsr/Worker/Worker.h"
 
+#include "fsr/Backend/VirtualBackend.h"
 #include "fsr/Device/Protocol.h"
 #include "fsr/Support/Error.h"
 #include "fsr/Support/Frame.h"
@@ -26,17 +27,6 @@
 namespace fsr {
 
 namespace {
-
-/// "cuda" or "cuda:N".
-std::optional<int> parseDevice(llvm::StringRef text) {
-  if (text == "cuda")
-    return 0;
-  unsigned ordinal = 0;
-  if (!text.consume_front("cuda:") || text.getAsInteger(10, ordinal) ||
-      ordinal > 1024)
-    return std::nullopt;
-  return int(ordinal);
-}
 
 /// The peer waits for the answer to its hello: it gets the reason there.
 int refuse(int in, int out, llvm::Error error) {
@@ -84,23 +74,17 @@ int deviceWorkerMain(int argc, char **argv) {
     llvm::errs() << "fsr-worker: error: cannot set up standard output\n";
     return 1;
   }
-  int ordinal = 0;
+  llvm::StringRef device = "cuda";
   for (int i = 2; i < argc; ++i) { // After "device".
     llvm::StringRef argument = argv[i];
     if (!argument.consume_front("--device="))
       return refuse(
           STDIN_FILENO, out,
           makeError(ErrorKind::BadInput, "unknown option '" + argument +
-                                             "'; known is --device=cuda:N"));
-    auto parsed = parseDevice(argument);
-    if (!parsed)
-      return refuse(
-          STDIN_FILENO, out,
-          makeError(ErrorKind::BadInput, "unknown device '" + argument +
-                                             "'; wanted cuda or cuda:N"));
-    ordinal = *parsed;
+                                             "'; known is --device=DEVICE"));
+    device = argument;
   }
-  auto backend = openCudaBackend(ordinal);
+  auto backend = openBackend(device);
   if (!backend)
     return refuse(STDIN_FILENO, out, backend.takeError());
   endWithPeer(STDIN_FILENO);

@@ -75,8 +75,10 @@ llvm::Expected<Trial> Checker::run(const Parameters &parameters) {
 
   EvaluateRequest evaluation;
   evaluation.task = &task;
-  evaluation.referenceImage = reference.cubin;
-  evaluation.candidateImage = built->build->cubin;
+  evaluation.referenceImage = device.imageOf(reference);
+  evaluation.candidateImage = device.imageOf(*built->build);
+  evaluation.referenceResources = reference.resources;
+  evaluation.candidateResources = built->build->resources;
   evaluation.plan = std::move(built->plan);
   evaluation.options.seed = options.seed;
   llvm::Expected<EvaluateResult> result = bench.device->evaluate(evaluation);

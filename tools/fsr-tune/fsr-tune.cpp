@@ -40,8 +40,10 @@ cl::opt<std::string> answerFile(cl::Positional, cl::desc("ANSWER.md"),
                                 cl::Optional, cl::sub(check),
                                 cl::cat(category));
 cl::opt<std::string>
-    device("device", cl::init("cuda"), cl::value_desc("SPEC"),
-           cl::desc("cuda, cuda:N or exec:COMMAND (default cuda)"),
+    device("device", cl::init("auto"), cl::value_desc("SPEC"),
+           cl::desc("cuda, cuda:N, virtual, virtual:CHIP or "
+                    "exec:COMMAND (default: cuda where a driver reports a GPU, "
+                    "virtual else)"),
            cl::sub(search), cl::sub(check), cl::cat(category));
 cl::opt<bool> allowUnsandboxed(
     "allow-unsandboxed",

@@ -3,8 +3,8 @@
 //
 // The child processes of FSR, in one file that can be copied to another
 // machine: `compile` takes LLM text through NVRTC in a sandbox, `device` runs
-// kernels. Both speak frames on standard input and output, and are started by
-// FSR.
+// kernels; both speak frames on standard input and output, and are started by
+// FSR. `run` is for people: one kernel on the virtual device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,13 +23,16 @@ int main(int argc, char **argv) {
 #ifdef FSR_HAVE_DEVICE_WORKER
   if (mode == "device")
     return fsr::deviceWorkerMain(argc, argv);
+  if (mode == "run")
+    return fsr::runWorkerMain(argc, argv);
 #endif
   const char usage[] = "usage: fsr-worker compile\n"
 #ifdef FSR_HAVE_DEVICE_WORKER
-                       "       fsr-worker device [--device=cuda:N]\n"
+                       "       fsr-worker device [--device=DEVICE]\n"
+                       "       fsr-worker run FILE --kernel=NAME [OPTION...]\n"
 #endif
-                       "Speaks frames on standard input and output; FSR starts "
-                       "it.\n";
+                       "compile and device speak frames on standard input and "
+                       "output; FSR starts them.\n";
   if (mode == "--help" || mode == "-h") {
     llvm::outs() << usage;
     return 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One interface over the CUDA driver and, later, the virtual device: memory,
-// modules, launches, streams, events. Used by the device worker and by
+// One interface over the CUDA driver and the virtual device: memory, modules,
+// launches, streams, events. Used by the device worker and by
 // libfsr_gpu_runtime.so; nothing else in FSR touches a GPU.
 //
 // Every error carries the driver's own name of it (CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -63,6 +63,7 @@ struct BackendProperties {
           registersPerMultiprocessor = 0, threadsPerBlock = 0,
           threadsPerMultiprocessor = 0;
   std::array<int64_t, 3> maxBlock{}, maxGrid{};
+  bool isVirtual = false;
 };
 
 struct BackendLaunch {
@@ -72,11 +73,18 @@ struct BackendLaunch {
   unsigned sharedBytes = 0; ///< Dynamic; over 48 KiB is opted in by itself.
   StreamHandle stream = nullptr;
   llvm::ArrayRef<void *> params; ///< Pointers to the parameter values.
+  /// Of our own: a virtual device looks for no faults in it.
+  bool isTrusted = false;
 };
+
+class VirtualDevice;
 
 class Backend {
 public:
   virtual ~Backend();
+
+  /// What a virtual device can do beside; null for a GPU.
+  virtual VirtualDevice *virtualDevice() { return nullptr; }
 
   virtual llvm::Expected<BackendProperties> properties() = 0;
 

@@ -96,11 +96,15 @@ struct Trial {
   int64_t round = 0, slot = 0;
   Verdict verdict = Verdict::Rejected;
   std::string message; ///< What and where; may go back to the LLM.
+  /// Judged on a virtual device: says nothing of a GPU, and no GPU's trial says
+  /// anything of it.
+  bool isModelled = false;
   std::vector<KernelResources> resources;
   std::optional<Measurement> measurement;
   Evidence evidence;
 
-  /// Task, source and parameters: the name under which a trial is reused.
+  /// Task, source, parameters, and whether modelled: the name under which a
+  /// trial is reused.
   std::string key() const;
 };
 

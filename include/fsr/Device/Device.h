@@ -37,10 +37,20 @@ struct DeviceDescription {
   int64_t registersPerMultiprocessor = 0;
   int64_t threadsPerMultiprocessor = 0;
   LaunchLimits limits;
+  /// Runs PTX and not cubins; models times and does not measure them.
+  bool isVirtual = false;
 
   /// Theoretical peaks: clock × bus width × 2, clock × lanes × 2.
   double peakBytesPerSecond() const;
   double peakFlopsPerSecond() const;
+  /// What of a build this device runs.
+  const std::string &imageOf(const Build &build) const {
+    return isVirtual ? build.ptx : build.cubin;
+  }
+  /// What evidence from here is worth.
+  EvidenceLevel evidenceLevel() const {
+    return isVirtual ? EvidenceLevel::Modelled : EvidenceLevel::Measured;
+  }
 };
 
 struct EvaluateOptions {
@@ -58,7 +68,9 @@ struct EvaluateOptions {
 struct EvaluateRequest {
   const KernelTask *task = nullptr;
   std::string referenceImage; ///< Cubin or PTX of the original.
-  std::string candidateImage; ///< Cubin of the candidate.
+  std::string candidateImage; ///< Cubin or PTX of the candidate.
+  /// Of their kernels; a virtual device's model of time asks for them.
+  std::vector<KernelResources> referenceResources, candidateResources;
   ResolvedPlan plan;
   EvaluateOptions options;
 };
@@ -88,10 +100,11 @@ struct DeviceTimeouts {
   std::chrono::milliseconds evaluate{1800000}; ///< The whole of one request.
 };
 
-/// Opens `spec`: "cuda", "cuda:N", "exec:COMMAND" (a shell-like command line,
-/// quotes respected, no shell started). Errors (before any work): an unknown
-/// kind (lists the known ones), a worker that cannot be started, no driver, no
-/// such GPU, another protocol version.
+/// Opens `spec`: "cuda", "cuda:N", "virtual", "virtual:CHIP", "exec:COMMAND" (a
+/// shell-like command line, quotes respected, no shell started), or "auto":
+/// `cuda` where a driver reports a GPU, and `virtual` else. Errors (before any
+/// work): an unknown kind (lists the known ones), a worker that cannot be
+/// started, no driver, no such GPU, another protocol version.
 llvm::Expected<std::unique_ptr<Device>>
 openDevice(llvm::StringRef spec, const DeviceTimeouts &timeouts = {});
 

@@ -12,7 +12,8 @@
 //   {"op":"image","hash":H} + blob        kept by hash for later requests
 //       -> {"event":"done"}
 //   {"op":"evaluate","task":{…},"reference":H,"candidate":H,"plan":{…},
-//    "seed":"hex","full":true,"measure":true,"max_pairs":128,"gpu_seconds":0}
+//    "seed":"hex","full":true,"measure":true,"max_pairs":128,"gpu_seconds":0,
+//    "reference_resources":[…]?,"candidate_resources":[…]?}
 //       -> any number of {"event":"started","phase":P,"deadline_ms":N}
 //       -> {"event":"result","verdict":V,"message":M,"measurement":{…}?,
 //           "evidence":{…}}
@@ -41,6 +42,7 @@ struct WireEvaluate {
   std::string referenceHash, candidateHash;
   ResolvedPlan plan;
   EvaluateOptions options;
+  std::vector<KernelResources> referenceResources, candidateResources;
 };
 
 llvm::json::Value toJSON(const WireEvaluate &value);

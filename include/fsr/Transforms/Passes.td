@@ -89,9 +89,10 @@ def OptimizeGpuPass : Pass<"fsr-optimize-gpu", "::mlir::ModuleOp"> {
            "US dollars that the run may spend on answers; 0: no limit.">,
     Option<"budgetTokens", "budget-tokens", "int64_t", /*default=*/"0",
            "Tokens that the run may spend on answers; 0: no limit.">,
-    Option<"device", "device", "std::string", /*default=*/"\"cuda\"",
-           "Where candidates are validated and timed: cuda, cuda:N, "
-           "exec:COMMAND.">,
+    Option<"device", "device", "std::string", /*default=*/"\"auto\"",
+           "Where candidates are validated and timed: cuda, cuda:N, virtual, "
+           "virtual:CHIP, exec:COMMAND; auto is cuda where a driver reports a "
+           "GPU, and virtual else.">,
     Option<"searchKind", "search", "::fsr::SearchKind",
            /*default=*/"::fsr::SearchKind::Fsr",
            "How to search: fsr, best-of-n.",

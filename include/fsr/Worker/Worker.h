@@ -20,9 +20,12 @@ namespace fsr {
 /// (the answer was sent before), 1 anything else.
 int serveDevice(Backend &backend, int in, int out);
 
-/// The body of `fsr-worker device [--device=cuda:N]`, given its whole command
+/// The body of `fsr-worker device [--device=DEVICE]`, given its whole command
 /// line. What cannot be opened is answered to the peer's hello, and status 1.
 int deviceWorkerMain(int argc, char **argv);
+
+/// The body of `fsr-worker run`: one kernel on the virtual device, for people.
+int runWorkerMain(int argc, char **argv);
 
 } // namespace fsr
 

@@ -92,7 +92,7 @@ protected:
                                llvm::ArrayRef<unsigned> results,
                                llvm::ArrayRef<Operands> operands,
                                uint32_t lanes) {
-    // The last warp has lanes that are not there.
+    // Whole blocks; operands of zero fill the last.
     std::vector<Record> records(operands.size());
     for (size_t i = 0; i < operands.size(); ++i)
       records[i].in = operands[i];

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// What an evaluation does beside and otherwise on the virtual device: its
+// findings become verdicts, warps are interleaved in other orders, and a stated
+// model stands where a GPU's clock would. Nothing from here is called measured.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Evaluation.h"
+
+#include "fsr/Core/Statistics.h"
+#include "fsr/Support/Error.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <algorithm>
+
+namespace fsr {
+
+namespace {
+
+/// Warp instructions of one launch: minutes on one core.
+constexpr uint64_t originalBudget = 1'000'000'000;
+/// A candidate may do so many times what the original does, and some more.
+constexpr uint64_t candidateFactor = 10, candidateExtra = 10'000'000;
+constexpr size_t mostFindingsTold = 3;
+
+Verdict verdictOf(ptx::FindingKind kind) {
+  switch (kind) {
+  case ptx::FindingKind::Budget:
+    return Verdict::TimedOut;
+  case ptx::FindingKind::Trap:
+  case ptx::FindingKind::Assert:
+    return Verdict::Crashed;
+  default:
+    return Verdict::Unsafe;
+  }
+}
+
+std::string describe(llvm::ArrayRef<ptx::Finding> findings) {
+  std::string text;
+  for (const ptx::Finding &finding : findings.take_front(mostFindingsTold))
+    text += (text.empty() ? "" : "\n") + finding.text();
+  if (findings.size() > mostFindingsTold)
+    text += llvm::formatv("\nand {0} more findings",
+                          findings.size() - mostFindingsTold)
+                .str();
+  return text;
+}
+
+ptx::KernelCost costOf(llvm::ArrayRef<KernelResources> resources,
+                       llvm::StringRef kernel) {
+  ptx::KernelCost cost;
+  auto natural = [](int64_t value) {
+    return uint64_t(std::clamp<int64_t>(value, 0, 1 << 20));
+  };
+  for (const KernelResources &one : resources) {
+    if (one.kernel != kernel)
+      continue;
+    cost.registers = unsigned(natural(one.registers));
+    cost.sharedBytes = natural(one.sharedBytes);
+    cost.spillBytes =
+        natural(one.spillLoadBytes) + natural(one.spillStoreBytes);
+  }
+  return cost;
+}
+
+} // namespace
+
+void Evaluation::tellCosts() {
+  virtualDevice->setCost(referenceFunction, costOf(request.referenceResources,
+                                                   task.reference.entry));
+  for (size_t i = 0; i < candidateFunctions.size(); ++i)
+    virtualDevice->setCost(
+        candidateFunctions[i],
+        costOf(request.candidateResources, request.plan.launches[i].kernel));
+}
+
+llvm::Error Evaluation::launchVirtual(Who who) {
+  VirtualLaunchOptions options;
+  options.seed = random();
+  if (who == Who::Original) {
+    options.instructionBudget = originalBudget;
+  } else {
+    options.schedule = schedule;
+    options.instructionBudget =
+        candidateFactor * originalInstructions + candidateExtra;
+  }
+  // What was seen before is not this launch's.
+  virtualDevice->takeReport();
+  virtualDevice->setLaunchOptions(options);
+  if (llvm::Error error = buffers->protectInputs(true))
+    return error;
+  llvm::Error error = launchPlain(who);
+  if (error)
+    return error;
+  return buffers->protectInputs(false);
+}
+
+llvm::Error Evaluation::classifyFault(const BackendError &failure) {
+  VirtualReport report = virtualDevice->takeReport();
+  auto found = llvm::find_if(report.findings, [&](const ptx::Finding &finding) {
+    return finding.text() == failure.detail;
+  });
+  std::string text =
+      failure.detail.empty() ? failure.message() : failure.detail;
+  if (!candidatePhase) {
+    if (found != report.findings.end() &&
+        found->kind == ptx::FindingKind::Budget)
+      return makeError(
+          ErrorKind::Unsupported,
+          "the original kernel runs for more than " +
+              llvm::Twine(originalBudget) +
+              " warp instructions: too large for the virtual device, which "
+              "needs the same kernel at smaller sizes");
+    return makeError(ErrorKind::Unsupported,
+                     "the original kernel: " + text +
+                         ": there is nothing to compare with");
+  }
+  Verdict verdict = found != report.findings.end() ? verdictOf(found->kind)
+                                                   : Verdict::Crashed;
+  if (verdict == Verdict::TimedOut)
+    text =
+        llvm::formatv("ran for more than {0} warp instructions, {1} times "
+                      "those of the original and {2} more: {3}",
+                      candidateFactor * originalInstructions + candidateExtra,
+                      candidateFactor, candidateExtra, text);
+  addCheck("virtual-device", false, "", "no findings", text);
+  finish(verdict, text);
+  return llvm::Error::success();
+}
+
+/// Faults of the original are the task's; what it does, a candidate may do.
+llvm::Error Evaluation::learnFindings() {
+  VirtualReport report = virtualDevice->takeReport();
+  originalInstructions = report.counters.warpInstructions;
+  for (const ptx::Finding &finding : report.findings)
+    originalKinds.insert(finding.kind);
+  return llvm::Error::success();
+}
+
+llvm::Expected<bool> Evaluation::checkFindings(llvm::StringRef inputWords) {
+  VirtualReport report = virtualDevice->takeReport();
+  if (proved && !report.proof.holds) {
+    proved = false;
+    unproved = report.proof.broken;
+  }
+  approximateSteers |= report.fidelity.approximateSteers;
+  for (const auto &one : report.fidelity.approximate)
+    approximate[one.first] += one.second;
+  llvm::erase_if(report.findings, [&](const ptx::Finding &finding) {
+    return originalKinds.count(finding.kind) != 0;
+  });
+  if (report.findings.empty())
+    return true;
+  std::string text = describe(report.findings);
+  std::string how = llvm::formatv(" ({0} inputs, {1} schedule)", inputWords,
+                                  ptx::nameOf(schedule));
+  addCheck("virtual-device", false, inputWords, "no findings", text);
+  return finish(verdictOf(report.findings.front().kind), text + how);
+}
+
+/// A correct kernel gives the same under every order of its warps.
+llvm::Expected<bool> Evaluation::validateSchedules() {
+  std::vector<InputSet> sets = inputs->workload();
+  sets.resize(std::min<size_t>(sets.size(), 1));
+  for (ptx::Schedule other :
+       {ptx::Schedule::SplitLanes, ptx::Schedule::RandomWarps}) {
+    schedule = other;
+    auto goesOn = validateSets(("schedule-" + ptx::nameOf(other)).str(), sets,
+                               /*twice=*/true);
+    schedule = ptx::Schedule::Lockstep;
+    if (!goesOn || !*goesOn)
+      return goesOn;
+  }
+  std::string detail;
+  for (const auto &one : approximate)
+    detail += (detail.empty() ? "approximate on a GPU: " : ", ") + one.first;
+  if (approximateSteers)
+    detail += "; an approximate value reached an address or a branch";
+  addCheck("virtual-device", true, "all of the above",
+           "no access out of bounds, misaligned, to what nothing wrote, no "
+           "race, divergent barrier or deadlock, in three orders of warps",
+           detail);
+  if (proved)
+    addCheck("proved-safe@shape", true, "any",
+             "no value of a buffer reached an address, a branch or a predicate "
+             "of an access",
+             "");
+  return true;
+}
+
+/// In place of the race on a GPU: one launch each, and the model.
+llvm::Expected<bool> Evaluation::model() {
+  Measurement &m = measurement;
+  m.device = helpers.properties().name;
+  m.driver = helpers.properties().driver;
+  InputSet set = inputs->timing(0);
+  double times[2] = {0, 0};
+  std::string bounds[2];
+  for (Who who : {Who::Original, Who::Candidate}) {
+    if (llvm::Error error = beginOriginal(1))
+      return std::move(error);
+    if (llvm::Error error = buffers->fill(set, false))
+      return std::move(error);
+    if (llvm::Error error = buffers->poisonOutputs(Poison::NaN))
+      return std::move(error);
+    if (who == Who::Candidate) {
+      if (llvm::Error error = buffers->poisonScratch())
+        return std::move(error);
+      if (llvm::Error error = beginCandidate(1))
+        return std::move(error);
+    }
+    if (llvm::Error error = launch(who))
+      return std::move(error);
+    VirtualReport report = virtualDevice->takeReport();
+    times[who == Who::Candidate] = report.microseconds;
+    bounds[who == Who::Candidate] = report.bound;
+  }
+  m.originalUs = {times[0]};
+  m.candidateUs = {times[1]};
+  m.originalMedianUs = times[0];
+  m.candidateMedianUs = times[1];
+  m.speedup = m.speedupLow = m.speedupHigh = times[0] / times[1];
+  result.measurement = m;
+  bool faster = m.speedup > 1;
+  std::string text = llvm::formatv(
+      "{0}modelled, not measured: {1:f3}x; original {2:f2} us (bound by {3}), "
+      "candidate {4:f2} us (bound by {5})",
+      request.options.full ? "" : "a quick look, not validated in full; ",
+      m.speedup, times[0], bounds[0], times[1], bounds[1]);
+  finish(!faster                ? Verdict::NotFaster
+         : request.options.full ? Verdict::Accepted
+                                : Verdict::Undecided,
+         text);
+  return true;
+}
+
+} // namespace fsr
