@@ -282,7 +282,8 @@ void Pool::work(Tally &tally) {
   uint64_t quantum =
       launch.shape.cooperative ? cooperativeQuantum : blockQuantum;
   if (uint64_t budget = launch.options.instructionBudget)
-    quantum = std::min(quantum, std::max<uint64_t>(budget, 1));
+    // All blocks get their turns before one that does not end spends it all.
+    quantum = std::min(quantum, std::max<uint64_t>(budget / 64, 1));
   while (std::optional<Item> item = take()) {
     if (!item->run)
       item->run = std::make_unique<BlockRun>(launch, functions);

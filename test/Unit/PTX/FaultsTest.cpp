@@ -141,7 +141,7 @@ protected:
     options.schedule = order.schedule;
     options.seed = order.seed;
     options.hostThreads = order.hostThreads;
-    options.instructionBudget = 1 << 22;
+    options.instructionBudget = 1 << 19;
     return gpu->launch(*module, fault.kernel, fault.shape, block, options);
   }
 
@@ -188,20 +188,29 @@ std::string withDashes(llvm::StringRef text) {
   return result;
 }
 
-/// The lines between the kernel's first and the next one's that are marked.
+/// The marked lines of the kernel and of what stands before it, from the end of
+/// the kernel before on.
 std::vector<unsigned> markedLines(llvm::StringRef source,
                                   const std::string &kernel) {
   std::vector<unsigned> lines;
-  bool isInside = false;
+  bool isIt = false, isKernel = false;
   for (unsigned number = 1; !source.empty(); ++number) {
     auto [line, rest] = source.split('\n');
     source = rest;
-    if (line.starts_with("KERNEL"))
-      isInside = line.contains(" " + kernel + "(");
-    if (isInside && line.contains("// FAULT"))
+    if (line.starts_with("KERNEL")) {
+      isKernel = true;
+      isIt = line.contains(" " + kernel + "(");
+    }
+    if (line.contains("// FAULT"))
       lines.push_back(number);
+    if (line != "}" || !isKernel)
+      continue;
+    if (isIt)
+      return lines;
+    lines.clear();
+    isKernel = false;
   }
-  return lines;
+  return {};
 }
 
 TEST_P(FaultsTest, IsFound) {

@@ -92,17 +92,17 @@ KERNEL look_back_plain_flags(const int *in, int *flags, int *sums) {
   if (b > 0) {
     int seen = 0;
     while (seen == 0) // FAULT
-      asm volatile(PICK("ld.acquire.gpu.global.u32 %0, [%1];", // FAULT
-                        "ld.global.u32 %0, [%1];") // FAULT
+      asm volatile(PICK("ld.acquire.gpu.global.u32 %0, [%1];",
+                        "ld.global.u32 %0, [%1];")
                    : "=r"(seen)
-                   : "l"(&flags[b - 1])
+                   : "l"(&flags[b - 1]) // FAULT
                    : "memory");
     sum += sums[b - 1]; // FAULT
   }
   sums[b] = sum;
-  asm volatile(PICK("st.release.gpu.global.u32 [%0], %1;", // FAULT
-                    "membar.gl; st.global.u32 [%0], %1;") // FAULT
-               ::"l"(&flags[b]), "r"(1)
+  asm volatile(PICK("st.release.gpu.global.u32 [%0], %1;",
+                    "membar.gl; st.global.u32 [%0], %1;")
+               ::"l"(&flags[b]), "r"(1) // FAULT
                : "memory");
 }
 
@@ -113,16 +113,16 @@ KERNEL release_of_a_block(const int *in, int *flags, int *sums) {
   if (b > 0) {
     int seen = 0;
     while (seen == 0) // FAULT
-      asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" // FAULT
+      asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
                    : "=r"(seen)
-                   : "l"(&flags[b - 1])
+                   : "l"(&flags[b - 1]) // FAULT
                    : "memory");
     sum += sums[b - 1]; // FAULT
   }
   sums[b] = sum;
-  asm volatile(PICK("st.release.gpu.global.u32 [%0], %1;", // FAULT
-                    "st.release.cta.global.u32 [%0], %1;") // FAULT
-               ::"l"(&flags[b]), "r"(1)
+  asm volatile(PICK("st.release.gpu.global.u32 [%0], %1;",
+                    "st.release.cta.global.u32 [%0], %1;")
+               ::"l"(&flags[b]), "r"(1) // FAULT
                : "memory");
 }
 

@@ -33,20 +33,20 @@ KERNEL local_array_in_part(int *out, int n) {
 
 KERNEL register_never_written(int *out) {
   int value;
-  asm volatile("{ .reg .b32 never;\n\t" FIX("mov.b32 never, 4;") // FAULT
+  asm volatile("{ .reg .b32 never;\n\t" FIX("mov.b32 never, 4;")
                "add.s32 %0, never, %1; }"
                : "=r"(value)
-               : "r"(threadIdx.x));
+               : "r"(threadIdx.x)); // FAULT
   out[threadIdx.x] = value;
 }
 
 KERNEL register_on_one_way(int *out) {
   int value;
-  asm volatile("{ .reg .b32 some; .reg .pred p;\n\t" // FAULT
+  asm volatile("{ .reg .b32 some; .reg .pred p;\n\t"
                "setp.lt.u32 p, %1, 20;" FIX("mov.b32 some, 9;")
                "@p mov.b32 some, 5;\n\tadd.s32 %0, some, %1; }"
                : "=r"(value)
-               : "r"(threadIdx.x));
+               : "r"(threadIdx.x)); // FAULT
   out[threadIdx.x] = value;
 }
 
