@@ -22,6 +22,10 @@ struct Mbarrier {
   uint32_t expected = 0, pending = 0;
   int64_t bytes = 0; ///< The tx-count: expected and not yet there.
   uint64_t phase = 0;
+  /// By warp: who arrived in this phase with a release, or had done what it
+  /// did before one that arrived, by a barrier within the phase.
+  std::vector<LaneMask> arrived;
+  uint32_t firstTick = 0; ///< Of this phase.
   uint32_t parity() const { return phase & 1; }
 };
 
@@ -78,11 +82,14 @@ BlockAsync &asyncOf(Warp &warp);
 Mbarrier *findMbarrier(Warp &warp, const Op &op, unsigned lane,
                        const MemoryInfo &info, uint64_t address,
                        uint64_t &offset);
+/// `lanes` release what they did; before their arrivals are counted.
+void publishArrival(Warp &warp, LaneMask lanes, uint64_t offset,
+                    Mbarrier &barrier, Scope scope, bool isOrdering);
 /// `count` arrivals of `lane`; a phase may complete.
-void arriveAt(Warp &warp, const Op &op, unsigned lane, Mbarrier &barrier,
-              uint32_t count);
+void arriveAt(Warp &warp, const Op &op, unsigned lane, uint64_t offset,
+              Mbarrier &barrier, uint32_t count);
 /// Where nothing more is expected, the next phase begins.
-void completePhase(Mbarrier &barrier);
+void completePhase(Warp &warp, uint64_t offset, Mbarrier &barrier);
 /// What was announced at an mbarrier happens.
 void settle(Warp &warp, uint64_t barrier);
 void performCopy(const BulkCopy &copy);

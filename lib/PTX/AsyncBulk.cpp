@@ -17,6 +17,8 @@ namespace fsr::ptx {
 namespace {
 
 constexpr unsigned bulkUnit = 16;
+/// Copies under way; more of them happen at once.
+constexpr size_t mostCopies = 4096;
 
 void addresses(Warp &warp, const MemoryInfo &info, Slot base, int64_t offset,
                uint64_t *at) {
@@ -92,6 +94,15 @@ void issue(Warp &warp, const Op &op, LaneMask active) {
                     copy.bytes);
       }
     async.copies.push_back(copy);
+    if (async.copies.size() <= mostCopies)
+      continue;
+    BulkCopy oldest = async.copies.front();
+    if (oldest.info->hasBarrier) {
+      settle(warp, oldest.barrier);
+      continue;
+    }
+    async.copies.erase(async.copies.begin());
+    performCopy(oldest);
   }
 }
 

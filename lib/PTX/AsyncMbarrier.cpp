@@ -25,6 +25,8 @@ namespace {
 
 constexpr uint32_t mostCount = (1u << 20) - 1;
 constexpr uint64_t barrierBytes = 8;
+/// Arrivals under way; more of them happen at once.
+constexpr size_t mostArrivals = 4096;
 /// In a state that an arrival returns: the pending count, then the phase.
 constexpr unsigned phaseShift = 20;
 
@@ -85,6 +87,7 @@ void initialize(Warp &warp, const Op &op, LaneMask active) {
                   "an mbarrier is made where there is one");
     barrier = Mbarrier();
     barrier.expected = barrier.pending = count;
+    barrier.firstTick = clockOf(warp).block->tick;
   });
 }
 
@@ -96,6 +99,7 @@ void invalidate(Warp &warp, const Op &op, LaneMask active) {
     uint64_t offset;
     if (!findMbarrier(warp, op, lane, info.access, at[lane], offset))
       return;
+    // Who counts on it afterwards finds none, so a race is not looked for.
     Checked checked;
     if (checkPlace(warp, op, lane, info.access, at[lane], true, checked))
       touchBytes(warp, op, lane, checked, barrierBytes, info.access, true);
@@ -120,6 +124,16 @@ void forPlaces(LaneMask active, const uint64_t *at, Body body) {
   }
 }
 
+void addBytes(Warp &warp, const Op &op, unsigned lane, uint64_t offset,
+              Mbarrier &barrier, int64_t bytes) {
+  barrier.bytes += bytes;
+  if (std::abs(barrier.bytes) <= int64_t(mostCount))
+    return;
+  warp.fatal(op, lane, FindingKind::BarrierMismatch, sharedWindow + offset,
+             "expects " + Twine(barrier.bytes) +
+                 " bytes; an mbarrier counts up to 1048575");
+}
+
 /// Sources: the address, bytes or count.
 void arrive(Warp &warp, const Op &op, LaneMask active) {
   const MbarrierInfo &info = infoOf(op);
@@ -132,9 +146,7 @@ void arrive(Warp &warp, const Op &op, LaneMask active) {
         findMbarrier(warp, op, first, info.access, place, offset);
     if (!barrier)
       return;
-    if (warp.checksRaces)
-      publishAt(warp, same, sharedWindow + offset, info.scope, info.isOrdering,
-                /*isUpdate=*/true);
+    publishArrival(warp, same, offset, *barrier, info.scope, info.isOrdering);
     forLanes(same, [&](unsigned lane) {
       if (lane != first &&
           !findMbarrier(warp, op, lane, info.access, place, offset))
@@ -143,7 +155,8 @@ void arrive(Warp &warp, const Op &op, LaneMask active) {
       if (info.hasCount)
         count = warp.lanes<uint32_t>(op.operand(1))[lane];
       if (info.hasBytes)
-        barrier->bytes += warp.lanes<uint32_t>(op.operand(1))[lane];
+        addBytes(warp, op, lane, offset, *barrier,
+                 warp.lanes<uint32_t>(op.operand(1))[lane]);
       if (info.hasResult)
         warp.lanes<uint64_t>(op.result(0))[lane] =
             barrier->phase << phaseShift | barrier->pending;
@@ -154,7 +167,7 @@ void arrive(Warp &warp, const Op &op, LaneMask active) {
       }
       if (info.isDrop)
         barrier->expected -= std::min(count, barrier->expected);
-      arriveAt(warp, op, lane, *barrier, count);
+      arriveAt(warp, op, lane, offset, *barrier, count);
     });
   });
 }
@@ -171,8 +184,8 @@ void countBytes(Warp &warp, const Op &op, LaneMask active) {
     if (!barrier)
       return;
     int64_t bytes = warp.lanes<uint32_t>(op.operand(1))[lane];
-    barrier->bytes += op.immediate ? bytes : -bytes;
-    completePhase(*barrier);
+    addBytes(warp, op, lane, offset, *barrier, op.immediate ? bytes : -bytes);
+    completePhase(warp, offset, *barrier);
   });
 }
 
@@ -269,7 +282,10 @@ void arriveAfterCopies(Warp &warp, const Op &op, LaneMask active) {
       return;
     if (op.immediate)
       barrier->pending += __builtin_popcount(same);
-    asyncOf(warp).arrivals.push_back({&warp, &op, same, offset});
+    BlockAsync &async = asyncOf(warp);
+    async.arrivals.push_back({&warp, &op, same, offset});
+    if (async.arrivals.size() > mostArrivals)
+      settle(warp, async.arrivals.front().barrier);
   });
 }
 
@@ -311,24 +327,80 @@ Mbarrier *findMbarrier(Warp &warp, const Op &op, unsigned lane,
   return &found->second;
 }
 
-void completePhase(Mbarrier &barrier) {
+void publishArrival(Warp &warp, LaneMask lanes, uint64_t offset,
+                    Mbarrier &barrier, Scope scope, bool isOrdering) {
+  if (!warp.checksRaces)
+    return;
+  publishAt(warp, lanes, sharedWindow + offset, scope, isOrdering,
+            /*isUpdate=*/true);
+  if (!isOrdering)
+    return;
+  // One thread may arrive for those that a barrier brought together.
+  WarpClock &clock = clockOf(warp);
+  barrier.arrived.resize(warp.block->warps.size());
+  for (unsigned other = 0; other < barrier.arrived.size(); ++other) {
+    bool isOwn = other == clock.index;
+    uint32_t seen =
+        isOwn ? clock.laneFloor : clock.block->seenOf(clock.index, other);
+    if (seen >= barrier.firstTick)
+      barrier.arrived[other] = allLanes;
+    else if (isOwn)
+      barrier.arrived[other] |= lanes | ~warp.existing;
+  }
+}
+
+/// A cell that several warps read has the tick of the last of them. So what
+/// arrived in a phase counts as done at its end, not at each arrival: no order
+/// is missed, though what a thread does between the two is not told apart.
+static void publishPhase(Warp &warp, uint64_t offset, Mbarrier &barrier) {
+  BlockClock &clock = *clockOf(warp).block;
+  // The arrival that ended the phase began a tick of its own.
+  uint32_t tick = clock.tick - 1;
+  auto made = std::make_shared<Knowledge>();
+  Knowledge::Entry entry;
+  entry.first = entry.last = clock.block;
+  for (unsigned thread = 0; thread < barrier.arrived.size() * warpLanes;
+       ++thread) {
+    if (!(barrier.arrived[thread / warpLanes] >> thread % warpLanes & 1))
+      continue;
+    if (!entry.exceptions.empty() &&
+        entry.exceptions.back().last + 1u == thread)
+      entry.exceptions.back().last = uint16_t(thread);
+    else
+      entry.exceptions.push_back({uint16_t(thread), uint16_t(thread), tick});
+  }
+  barrier.arrived.clear();
+  barrier.firstTick = clock.tick;
+  if (entry.exceptions.empty())
+    return;
+  made->entries.push_back(std::move(entry));
+  MessageTable::Record record;
+  record.block = clock.block;
+  record.forBlock = std::move(made);
+  clock.messages.put(sharedWindow + offset, std::move(record),
+                     /*isUpdate=*/true);
+}
+
+void completePhase(Warp &warp, uint64_t offset, Mbarrier &barrier) {
   if (barrier.pending || barrier.bytes)
     return;
+  if (warp.checksRaces)
+    publishPhase(warp, offset, barrier);
   ++barrier.phase;
   barrier.pending = barrier.expected;
 }
 
-void arriveAt(Warp &warp, const Op &op, unsigned lane, Mbarrier &barrier,
-              uint32_t count) {
+void arriveAt(Warp &warp, const Op &op, unsigned lane, uint64_t offset,
+              Mbarrier &barrier, uint32_t count) {
   if (!count || count > barrier.pending) {
-    warp.fatal(op, lane, FindingKind::BarrierMismatch, 0,
+    warp.fatal(op, lane, FindingKind::BarrierMismatch, sharedWindow + offset,
                Twine(count) + " arrivals where " + Twine(barrier.pending) +
                    " of " + Twine(barrier.expected) +
                    " are missing in this phase");
     return;
   }
   barrier.pending -= count;
-  completePhase(barrier);
+  completePhase(warp, offset, barrier);
 }
 
 void settle(Warp &warp, uint64_t at) {
@@ -337,13 +409,10 @@ void settle(Warp &warp, uint64_t at) {
     auto found = async.barriers.find(at);
     return found == async.barriers.end() ? nullptr : &found->second;
   };
-  auto take = [&](auto &from) {
-    auto mine = [&](const auto &one) { return one.barrier == at; };
-    typename std::remove_reference_t<decltype(from)> taken;
-    llvm::copy_if(from, std::back_inserter(taken), mine);
-    llvm::erase_if(from, mine);
-    return taken;
-  };
+  auto isArrival = [&](const CopyArrival &one) { return one.barrier == at; };
+  std::vector<CopyArrival> arrivals;
+  llvm::copy_if(async.arrivals, std::back_inserter(arrivals), isArrival);
+  llvm::erase_if(async.arrivals, isArrival);
   auto isBulk = [&](const BulkCopy &copy) {
     return copy.info->hasBarrier && copy.barrier == at;
   };
@@ -352,22 +421,23 @@ void settle(Warp &warp, uint64_t at) {
   llvm::erase_if(async.copies, isBulk);
   for (const BulkCopy &copy : copies) {
     performCopy(copy);
-    if (copy.warp->checksRaces)
-      publishAt(*copy.warp, LaneMask(1) << copy.lane, sharedWindow + at,
-                Scope::Block, /*isOrdering=*/true, /*isUpdate=*/true);
-    if (Mbarrier *barrier = find()) {
-      barrier->bytes -= copy.bytes;
-      completePhase(*barrier);
-    }
+    Mbarrier *barrier = find();
+    if (!barrier)
+      continue;
+    publishArrival(*copy.warp, LaneMask(1) << copy.lane, at, *barrier,
+                   Scope::Block, /*isOrdering=*/true);
+    barrier->bytes -= copy.bytes;
+    completePhase(warp, at, *barrier);
   }
-  for (const CopyArrival &arrival : take(async.arrivals)) {
+  for (const CopyArrival &arrival : arrivals) {
     finishCopies(*arrival.warp, arrival.lanes);
-    if (arrival.warp->checksRaces)
-      publishAt(*arrival.warp, arrival.lanes, sharedWindow + at, Scope::Block,
-                /*isOrdering=*/true, /*isUpdate=*/true);
+    Mbarrier *barrier = find();
+    if (!barrier)
+      continue;
+    publishArrival(*arrival.warp, arrival.lanes, at, *barrier, Scope::Block,
+                   /*isOrdering=*/true);
     forLanes(arrival.lanes, [&](unsigned lane) {
-      if (Mbarrier *barrier = find())
-        arriveAt(*arrival.warp, *arrival.op, lane, *barrier, 1);
+      arriveAt(*arrival.warp, *arrival.op, lane, at, *barrier, 1);
     });
   }
 }
@@ -414,7 +484,7 @@ public:
     if (what == "init")
       return finish(initialize, 0, {Type::U32}, false);
     if (what == "inval")
-      return finish(invalidate, 0, {}, false);
+      return finish(invalidate, 0, {}, true);
     if (what == "expect_tx" || what == "complete_tx") {
       op.immediate = what == "expect_tx";
       return finish(countBytes, 0, {Type::U32}, true);

@@ -8,6 +8,7 @@
 
 #include "Tensor.h"
 #include "Engine.h"
+#include "Float.h"
 
 #include <cmath>
 
@@ -243,7 +244,7 @@ Decoded decodeMma(Decoder &decoder, Op &op) {
     return Decoded::Failed;
   const MatrixShape &shape = form.shape;
   Type family = familyOf(form.types[1], form.types[2]);
-  Handler run = mmaHandler(family, shape);
+  Handler run = mmaHandler(family, shape, hasWideVectors());
   if (!run || form.layouts[0] != "row" || form.layouts[1] != "col")
     return decoder.fail("a product of this shape, type and layout is not "
                         "supported");
@@ -270,7 +271,8 @@ Decoded decodeWmma(Decoder &decoder, Op &op) {
   Type family = familyOf(form.types[1], form.types[2]);
   // Mixed bytes have no form.
   bool isMixed = form.types[1] != form.types[2];
-  Handler run = isMixed ? nullptr : wmmaHandler(family, shape);
+  Handler run =
+      isMixed ? nullptr : wmmaHandler(family, shape, hasWideVectors());
   if (!run)
     return decoder.fail("a product of this shape and type is not supported");
   auto *info = decoder.makeInfo<MultiplyInfo>();

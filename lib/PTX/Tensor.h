@@ -48,9 +48,9 @@ bool fragmentSlots(Decoder &decoder, const Operand &operand, Type type,
                    llvm::SmallVectorImpl<Slot> &to);
 
 /// Null: no such product. `type` is that of the factors, S8 for all bytes and
-/// E4M3 for all 8-bit floats.
-Handler mmaHandler(Type type, const MatrixShape &shape);
-Handler wmmaHandler(Type type, const MatrixShape &shape);
+/// E4M3 for all 8-bit floats. `wide`: for CPUs that `hasWideVectors` says.
+Handler mmaHandler(Type type, const MatrixShape &shape, bool wide);
+Handler wmmaHandler(Type type, const MatrixShape &shape, bool wide);
 
 Decoded decodeMma(Decoder &decoder, Op &op);
 Decoded decodeWmma(Decoder &decoder, Op &op);

@@ -434,7 +434,7 @@ bool describeFragment(char which, const MatrixShape &shape, Type type,
                       unsigned &rows, unsigned &columns, MoveInfo &info) {
   bool isFactor = which == 'a' || which == 'b';
   Type family = type == Type::U8 ? Type::S8 : type;
-  if (isFactor ? !wmmaHandler(family, shape)
+  if (isFactor ? !wmmaHandler(family, shape, /*wide=*/false)
                : type != Type::F16 && type != Type::F32 && type != Type::S32 &&
                      type != Type::F64)
     return false;
@@ -447,7 +447,7 @@ bool describeFragment(char which, const MatrixShape &shape, Type type,
             ? one == Type::F16 || one == Type::BF16 || one == Type::TF32
         : type == Type::S32 ? one == Type::S8
                             : one == Type::F64;
-    hasShape |= goesWith && wmmaHandler(one, shape);
+    hasShape |= goesWith && wmmaHandler(one, shape, /*wide=*/false);
   }
   if (!hasShape)
     return false;

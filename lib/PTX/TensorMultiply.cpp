@@ -36,14 +36,12 @@ namespace v3 {
 namespace v3 = base;
 #endif
 
-Handler mmaHandler(Type type, const MatrixShape &shape) {
-  return hasWideVectors() ? v3::mmaHandler(type, shape)
-                          : base::mmaHandler(type, shape);
+Handler mmaHandler(Type type, const MatrixShape &shape, bool wide) {
+  return wide ? v3::mmaHandler(type, shape) : base::mmaHandler(type, shape);
 }
 
-Handler wmmaHandler(Type type, const MatrixShape &shape) {
-  return hasWideVectors() ? v3::wmmaHandler(type, shape)
-                          : base::wmmaHandler(type, shape);
+Handler wmmaHandler(Type type, const MatrixShape &shape, bool wide) {
+  return wide ? v3::wmmaHandler(type, shape) : base::wmmaHandler(type, shape);
 }
 
 } // namespace fsr::ptx

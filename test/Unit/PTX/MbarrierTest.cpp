@@ -182,6 +182,31 @@ TEST_F(MbarrierTest, BytesUnderWay) {
       FindingKind::Misaligned);
 }
 
+TEST_F(MbarrierTest, AnswersUnderAGuardAreWritten) {
+  // Who does not ask keeps a predicate that was never written.
+  runClean(kernel(make("1") +
+                  "@%p1 mbarrier.try_wait.parity.shared.b64 %p2, [%r1], 1;\n"
+                  "@!%p1 bra done;\nselp.u32 %r3, 7, 0, %p2;\n" +
+                  store("%r3") + "done:\nret;"));
+  EXPECT_EQ(words[0], 7u);
+}
+
+TEST_F(MbarrierTest, ManyCopiesUnderWay) {
+  // More than are kept.
+  words[0] = 5;
+  runClean(
+      kernel(make("1") +
+             "@!%p1 ret;\nmov.u32 %r3, 0;\n"
+             "st.shared.u32 [%r2], %r3;\nst.shared.u32 [%r2+4], %r3;\n"
+             "st.shared.u32 [%r2+8], %r3;\nst.shared.u32 [%r2+12], %r3;\n"
+             "copy:\n"
+             "cp.async.bulk.global.shared::cta.bulk_group [%out], [%r2], 16;\n"
+             "cp.async.bulk.commit_group;\nadd.u32 %r3, %r3, 1;\n"
+             "setp.lt.u32 %p2, %r3, 10000;\n@%p2 bra copy;\n"
+             "cp.async.bulk.wait_group 0;\nret;"));
+  EXPECT_EQ(words[0], 0u);
+}
+
 TEST_F(MbarrierTest, CopiesOfThreadsArrive) {
   shape.block = {64, 1, 1};
   for (const char *noinc : {".noinc", ""}) {
@@ -201,6 +226,59 @@ TEST_F(MbarrierTest, CopiesOfThreadsArrive) {
         EXPECT_EQ(words[t], (63 - t) * 7 + 1);
     });
   }
+}
+
+/// Thread 0 fills two stages by copies, warps 1 and 2 read both, 6 rounds;
+/// `before` stands before one lane a warp says that a stage is free.
+std::string stages(const std::string &before) {
+  return ".shared .align 8 .b64 bars[4];\n.shared .align 16 .b8 data[256];\n"
+         "mov.u32 %r1, bars;\nmov.u32 %r2, data;\n"
+         "setp.eq.u32 %p1, %t, 0;\nsetp.lt.u32 %p3, %t, 32;\n"
+         "and.b32 %r9, %t, 31;\nsetp.eq.u32 %p4, %r9, 0;\n"
+         "@%p1 mbarrier.init.shared.b64 [%r1], 1;\n"
+         "@%p1 mbarrier.init.shared.b64 [%r1+8], 1;\n"
+         "@%p1 mbarrier.init.shared.b64 [%r1+16], 2;\n"
+         "@%p1 mbarrier.init.shared.b64 [%r1+24], 2;\n"
+         "bar.sync 0;\nmov.u32 %r3, 0;\nmov.u32 %r10, 0;\nround:\n"
+         // The stage, its barriers and data; the parity.
+         "and.b32 %r4, %r3, 1;\nshl.b32 %r5, %r4, 3;\n"
+         "add.u32 %r5, %r5, %r1;\nshl.b32 %r6, %r4, 7;\n"
+         "add.u32 %r6, %r6, %r2;\nshr.u32 %r7, %r3, 1;\n"
+         "and.b32 %r7, %r7, 1;\nxor.b32 %r8, %r7, 1;\n"
+         "@!%p3 bra consume;\n@!%p1 bra next;\nfree:\n"
+         "mbarrier.try_wait.parity.shared.b64 %p2, [%r5+16], %r8;\n"
+         "@!%p2 bra free;\n"
+         "mbarrier.arrive.expect_tx.shared.b64 _, [%r5], 128;\n"
+         "mad.wide.u32 %rd1, %r3, 128, %out;\n"
+         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+         "[%r6], [%rd1], 128, [%r5];\nbra next;\nconsume:\n"
+         "mbarrier.try_wait.parity.shared.b64 %p2, [%r5], %r7;\n"
+         "@!%p2 bra consume;\n"
+         "mad.lo.u32 %r11, %r9, 4, %r6;\nld.shared.u32 %r12, [%r11];\n"
+         "add.u32 %r10, %r10, %r12;\nld.shared.u32 %r12, [%r6];\n"
+         "add.u32 %r10, %r10, %r12;\n" +
+         before +
+         "@%p4 mbarrier.arrive.shared.b64 _, [%r5+16];\nnext:\n"
+         "add.u32 %r3, %r3, 1;\nsetp.lt.u32 %p5, %r3, 6;\n"
+         "@%p5 bra round;\nbar.sync 0;\nadd.u64 %out, %out, 768;\n";
+}
+
+TEST_F(MbarrierTest, Stages) {
+  shape.block = {96, 1, 1};
+  words.assign(192 + 96, 0);
+  for (unsigned i = 0; i < 192; ++i)
+    words[i] = i;
+  // One lane speaks for its warp; thread 32 for two warps.
+  for (const char *before :
+       {"bar.warp.sync 0xffffffff;\n", "bar.sync 1, 64;\n"})
+    everySchedule(kernel(stages(before) + store("%r10") + "ret;"), [&] {
+      for (unsigned t = 0; t < 96; ++t)
+        EXPECT_EQ(words[192 + t], t < 32 ? 0 : 15 * 32 * 2 + 6 * (t % 32));
+    });
+  // The others of the warp may still be reading.
+  LaunchResult result = run(kernel(stages("") + store("%r10") + "ret;"));
+  ASSERT_FALSE(result.findings.empty());
+  EXPECT_EQ(result.findings[0].kind, FindingKind::SharedRace);
 }
 
 TEST_F(MbarrierTest, Faults) {
@@ -226,6 +304,14 @@ TEST_F(MbarrierTest, Faults) {
                        wait("0") + "ret;"),
                 FindingKind::Deadlock);
   EXPECT_NE(finding.message.find("mbarrier.try_wait"), std::string::npos);
+  runFaulty(kernel(make("1") +
+                   "@%p1 mbarrier.expect_tx.relaxed.cta.shared.b64 [%r1], "
+                   "1048576;\nret;"),
+            FindingKind::BarrierMismatch);
+  // The parity that is waited for was never written.
+  runFaulty(kernel(make("1") + "@%p1 mbarrier.arrive.shared.b64 _, [%r1];\n" +
+                   wait("%r20") + "ret;"),
+            FindingKind::Uninitialized);
   runFaulty(kernel(make("1048576") + "ret;"), FindingKind::BarrierMismatch);
   runFaulty(kernel(make("1") +
                    "@%p1 mbarrier.inval.shared.b64 [%r1];\nbar.sync 0;\n"

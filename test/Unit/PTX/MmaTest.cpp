@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../../../lib/PTX/Float.h"
+#include "../../../lib/PTX/Tensor.h"
 #include "TensorTest.h"
 
 namespace fsr::ptx {
@@ -226,6 +228,49 @@ TEST_F(MmaTest, AgreesWithPlainProducts) {
   }
 }
 
+TEST_F(MmaTest, BothSetsOfHandlersAgree) {
+  if (!hasWideVectors())
+    GTEST_SKIP();
+  for (const Form &form : forms) {
+    SCOPED_TRACE(form.name);
+    layOut(form);
+    MultiplyInfo info;
+    std::array<float, 256> values;
+    for (float &value : values)
+      value = float(int(numbers() % 256) - 128) / 16;
+    info.eighthsA = info.eighthsB = values.data();
+    info.halfC = info.halfD = form.c == Type::F16;
+    info.isSignedA = true;
+    unsigned count = a.registers() + b.registers() + c.registers();
+    Op op;
+    op.info = &info;
+    op.numResults = uint8_t(d.registers());
+    op.numSources = uint8_t(count);
+    for (unsigned i = 0; i < d.registers(); ++i)
+      op.slots.push_back(count + i);
+    for (unsigned i = 0; i < count; ++i)
+      op.slots.push_back(i);
+    std::vector<uint64_t> registers[2];
+    // Some are infinite or no numbers.
+    std::vector<uint64_t> start((count + d.registers()) * warpLanes);
+    for (uint64_t &cell : start)
+      cell = uint64_t(numbers()) << 32 | numbers();
+    for (bool isWide : {false, true}) {
+      Type family = form.a == Type::U8     ? Type::S8
+                    : form.a == Type::E5M2 ? Type::E4M3
+                                           : form.a;
+      registers[isWide] = start;
+      Warp warp;
+      warp.bases[0] = reinterpret_cast<uint8_t *>(registers[isWide].data());
+      Handler run = mmaHandler(family, {form.m, 8, form.k}, isWide);
+      ASSERT_TRUE(run);
+      run(warp, op, allLanes);
+    }
+    EXPECT_EQ(registers[0], registers[1]);
+    EXPECT_NE(registers[0], start);
+  }
+}
+
 TEST_F(MmaTest, SaturatesOrWraps) {
   for (const char *name : {"m8n8k16.row.col.satfinite.s32.s8.s8.s32",
                            "m8n8k16.row.col.s32.s8.s8.s32"}) {
@@ -300,6 +345,21 @@ TEST_F(MmaTest, AllSchedules) {
       first = words;
     EXPECT_EQ(first, words);
   }
+}
+
+TEST_F(MmaTest, OrdersNoMemory) {
+  layOut(forms[0]);
+  auto text = [&](const char *between) {
+    return kernel(".shared .align 4 .b8 data[128];\n" + moves(a, 1, true) +
+                  moves(b, 10, true) + moves(c, 20, true) +
+                  "mov.u32 %r5, data;\nmad.lo.u32 %r6, %t, 4, %r5;\n"
+                  "xor.b32 %r7, %r6, 4;\nst.shared.u32 [%r6], %t;\n" +
+                  product(forms[0]) + between +
+                  "ld.shared.u32 %r8, [%r7];\n"
+                  "ret;");
+  };
+  runClean(text("bar.warp.sync 0xffffffff;\n"));
+  runFaulty(text(""), FindingKind::SharedRace);
 }
 
 TEST_F(MmaTest, AllLanesHaveToCome) {
