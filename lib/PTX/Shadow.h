@@ -74,6 +74,9 @@ struct ShadowEntry {
 struct ShadowNumber {
   Truth value = 0;
   double bound = 0;
+  uint64_t bits = 0; ///< As it is held.
+
+  bool isExactly(Truth wanted) const { return bound == 0 && value == wanted; }
 };
 
 /// The value of `bits`.
@@ -180,6 +183,7 @@ struct ShadowInfo {
   bool isWideSource = false; ///< 64-bit cells.
   bool ftz = false, sat = false, relu = false, nan = false, xorsign = false;
   bool isApproximate = false;
+  bool isWidening = false; ///< All numbers of `from` are in `format`.
   /// A negated predicate that selects.
   bool isNegated = false;
   bool isSigned = false; ///< Of integers that are converted.

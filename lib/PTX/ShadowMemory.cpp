@@ -114,8 +114,8 @@ double ShadowEntry::wholeBound() const {
 
 ShadowNumber numberOf(const ShadowEntry &entry, Format format, uint64_t bits) {
   if (entry.format == format)
-    return {entry.truth, entry.wholeBound()};
-  return {decodeFloat(format, bits), 0};
+    return {entry.truth, entry.wholeBound(), bits};
+  return {decodeFloat(format, bits), 0, bits};
 }
 
 //===----------------------------------------------------------------------===//
@@ -328,14 +328,14 @@ void ShadowRegisters::clear(Warp &warp, Slot slot, LaneMask lanes) {
 
 ShadowNumber readShadowNumber(Warp &warp, Slot slot, unsigned lane,
                               unsigned granule, Format format, bool isWide) {
-  if (const ShadowEntry *entry = warp.shadow->find(warp, slot, granule, lane))
-    if (entry->format == format)
-      return {entry->truth, entry->bound};
   uint64_t bits = cellBits(warp, slot, lane, isWide) >> (granule * 16);
   unsigned width = bitsOf(format);
   if (width < 64)
     bits &= (uint64_t(1) << width) - 1;
-  return {decodeFloat(format, bits), 0};
+  if (const ShadowEntry *entry = warp.shadow->find(warp, slot, granule, lane))
+    if (entry->format == format)
+      return {entry->truth, entry->bound, bits};
+  return {decodeFloat(format, bits), 0, bits};
 }
 
 } // namespace fsr::ptx

@@ -42,30 +42,34 @@ bool isRepresentable(const FormatTraits &traits, int precision, Truth value) {
   return fraction == std::floor(fraction);
 }
 
-/// Rounds `value`, known within `spread`, to the result's format. False: it has
-/// no shadow, as what is held is no number.
-bool finish(const ShadowInfo &info, Truth value, Truth spread,
-            ShadowEntry &to) {
+struct Outcome {
+  Truth value = 0, spread = 0;
+  bool isExact = false; ///< Whatever the operands held, nothing is rounded.
+};
+
+/// Rounds an outcome to the result's format. False: it has no shadow, as what
+/// is held is no number.
+bool finish(const ShadowInfo &info, Outcome outcome, ShadowEntry &to) {
+  Truth value = outcome.value, spread = outcome.spread;
   if (!std::isfinite(value))
     return false;
   if (std::isnan(spread))
     spread = infinity;
   const FormatTraits &traits = traitsOf(info.format);
   int precision = info.precision ? info.precision : traits.precision;
-  bool isExact = !info.isApproximate && spread == 0 &&
-                 isRepresentable(traits, precision, value);
+  Truth size = std::fabs(value) + spread, least = traits.smallestNormal();
+  bool isExact = outcome.isExact || (!info.isApproximate && spread == 0 &&
+                                     isRepresentable(traits, precision, value));
   Truth bound = spread;
   if (!isExact) {
-    Truth size = std::fabs(value) + spread;
-    Truth least = traits.smallestNormal();
     bound += info.relative * size + info.absolute;
     if (size < 2 * least)
       bound += traits.smallest();
-    if (info.ftz && std::fabs(value) - bound < least)
-      bound += least;
-    if (size + bound > traits.largest)
-      bound = infinity;
   }
+  if (info.ftz && size != 0 && std::fabs(value) - bound < least)
+    bound += least;
+  if (size + bound > traits.largest)
+    bound = infinity;
   if (info.sat)
     value = std::fmin(std::fmax(value, Truth(0)), Truth(1));
   if (info.relu)
@@ -76,10 +80,6 @@ bool finish(const ShadowInfo &info, Truth value, Truth spread,
   to.format = info.format;
   return true;
 }
-
-struct Outcome {
-  Truth value = 0, spread = 0;
-};
 
 /// How far f(x) lies from f(x + e) at most where f is monotone between.
 template <typename Function>
@@ -92,6 +92,18 @@ Outcome monotone(Function function, Truth x, Truth e) {
   if (std::isnan(low) || std::isnan(high))
     return {value, infinity};
   return {value, std::fmax(low, high)};
+}
+
+/// Scaling by it rounds nothing in the normal range.
+bool isPowerOfTwo(ShadowNumber of) {
+  int exponent;
+  return of.bound == 0 &&
+         std::fabs(std::frexp(of.value, &exponent)) == Truth(0.5);
+}
+
+/// The same number in both, not only within bounds.
+bool areSame(ShadowNumber a, ShadowNumber b) {
+  return a.bits == b.bits && a.value == b.value && a.bound == b.bound;
 }
 
 Outcome product(ShadowNumber a, ShadowNumber b) {
@@ -119,12 +131,13 @@ Outcome extreme(const ShadowInfo &info, ShadowNumber a, ShadowNumber b) {
     if (info.nan || (std::isnan(a.value) && std::isnan(b.value)))
       return {__builtin_nanl(""), 0};
     ShadowNumber one = std::isnan(a.value) ? b : a;
-    return {one.value, one.bound};
+    return {one.value, one.bound, true};
   }
   bool takesA = (a.value < b.value) == (info.kind == Kind::Min);
   ShadowNumber taken = takesA ? a : b;
   bool isCertain = std::fabs(a.value - b.value) > Truth(a.bound) + b.bound;
-  return {taken.value, isCertain ? taken.bound : std::fmax(a.bound, b.bound)};
+  return {taken.value, isCertain ? taken.bound : std::fmax(a.bound, b.bound),
+          true};
 }
 
 Truth reciprocalRoot(Truth x) { return 1 / std::sqrt(x); }
@@ -137,13 +150,24 @@ Outcome evaluate(const ShadowInfo &info, const ShadowNumber *of) {
   ShadowNumber a = of[0], b = of[1], c = of[2];
   switch (info.kind) {
   case Kind::Add:
-    return {a.value + b.value, Truth(a.bound) + b.bound};
-  case Kind::Sub:
-    return {a.value - b.value, Truth(a.bound) + b.bound};
-  case Kind::Mul:
-    return product(a, b);
+  case Kind::Sub: {
+    bool isSub = info.kind == Kind::Sub;
+    // x - x is nothing, however far x is off.
+    if (isSub && areSame(a, b))
+      return {a.value - b.value, 0, true};
+    return {isSub ? a.value - b.value : a.value + b.value,
+            Truth(a.bound) + b.bound, a.isExactly(0) || b.isExactly(0)};
+  }
+  case Kind::Mul: {
+    Outcome result = product(a, b);
+    result.isExact = (isPowerOfTwo(a) || isPowerOfTwo(b)) &&
+                     std::fabs(result.value) - result.spread >=
+                         traitsOf(info.format).smallestNormal();
+    return result;
+  }
   case Kind::Fma: {
     Outcome result = product(a, b);
+    result.isExact = result.value == 0 && result.spread == 0;
     // Of two doubles the product alone does not fit.
     result.value = info.format == Format::F64
                        ? std::fma(a.value, b.value, c.value)
@@ -154,27 +178,29 @@ Outcome evaluate(const ShadowInfo &info, const ShadowNumber *of) {
   case Kind::Div:
     return quotient(a, b);
   case Kind::Rcp:
-    return quotient({1, 0}, a);
+    return quotient({1, 0, 0}, a);
   case Kind::Sqrt:
     // Down to zero at least, as what is held was a number.
     if (a.value >= 0 && a.bound > a.value)
       return {root(a.value), root(a.value + a.bound)};
     return monotone(root, a.value, a.bound);
   case Kind::Neg:
-    return {-a.value, a.bound};
+    return {-a.value, a.bound, true};
   case Kind::Abs:
-    return {std::fabs(a.value), a.bound};
+    return {std::fabs(a.value), a.bound, true};
   case Kind::Min:
   case Kind::Max:
     return extreme(info, a, b);
   case Kind::Copysign:
     // The magnitude is the second operand's.
-    return {std::copysign(b.value, a.value), b.bound};
+    return {std::copysign(b.value, a.value), b.bound, true};
   case Kind::Rsqrt:
     if (a.bound >= a.value)
       return {reciprocalRoot(a.value), infinity};
     return monotone(reciprocalRoot, a.value, a.bound);
   case Kind::Ex2:
+    if (a.isExactly(0))
+      return {1, 0, true}; // PTX says so.
     return monotone(power, a.value, a.bound);
   case Kind::Lg2:
     if (a.bound && a.bound >= a.value)
@@ -187,7 +213,7 @@ Outcome evaluate(const ShadowInfo &info, const ShadowNumber *of) {
   case Kind::Tanh:
     return monotone(tangent, a.value, a.bound);
   case Kind::Convert:
-    return {a.value, a.bound};
+    return {a.value, a.bound, info.isWidening};
   }
   llvm_unreachable("unknown operation");
 }
@@ -242,11 +268,10 @@ void arithmetic(Warp &warp, const Op &op, LaneMask active) {
       }
       if (numSources == 3 &&
           (info.kind == Kind::Min || info.kind == Kind::Max)) {
-        ShadowNumber first{outcome.value, double(outcome.spread)};
+        ShadowNumber first{outcome.value, double(outcome.spread), 0};
         outcome = extreme(info, first, of[2]);
       }
-      isKnown[part] =
-          finish(info, outcome.value, outcome.spread, entries[part]);
+      isKnown[part] = finish(info, outcome, entries[part]);
     }
     warp.shadow->clear(warp, op.result(0), LaneMask(1) << lane);
     for (unsigned part = 0; part < info.parts; ++part)
@@ -268,7 +293,8 @@ void convert(Warp &warp, const Op &op, LaneMask active) {
           warp, op.operand(info.parts - 1 - part), lane, 0, info.from, isWide);
       if (info.ftz && info.from == Format::F32)
         of = flushed(of, info.from);
-      isKnown[part] = finish(info, of.value, of.bound, entries[part]);
+      isKnown[part] =
+          finish(info, {of.value, of.bound, info.isWidening}, entries[part]);
     }
     warp.shadow->clear(warp, op.result(0), LaneMask(1) << lane);
     for (unsigned part = 0; part < info.parts; ++part)
@@ -285,7 +311,7 @@ void fromInteger(Warp &warp, const Op &op, LaneMask active) {
     Truth value = info.isSigned ? Truth(int64_t(bits << unused) >> unused)
                                 : Truth(bits << unused >> unused);
     ShadowEntry entry;
-    bool isKnown = finish(info, value, 0, entry);
+    bool isKnown = finish(info, {value, 0}, entry);
     warp.shadow->clear(warp, op.result(0), LaneMask(1) << lane);
     setResult(warp, op.result(0), 0, lane, isKnown, entry);
   }
@@ -508,6 +534,10 @@ Handler convertShadow(Decoder &decoder, Op &op, ShadowInfo &info) {
   info.from = formatOf(from);
   if (info.from == Format::None || op.numSources != info.parts)
     return nullptr;
+  const FormatTraits &wide = traitsOf(info.format),
+                     &narrow = traitsOf(info.from);
+  info.isWidening = !info.precision && wide.precision >= narrow.precision &&
+                    wide.minimumExponent <= narrow.minimumExponent;
   return convert;
 }
 
