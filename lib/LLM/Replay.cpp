@@ -68,6 +68,7 @@ private:
       if (options.replayStrict)
         return makeError(ErrorKind::BadInput, path + ": " + changed);
       answer.remark = std::move(changed);
+      answer.request = std::move(talk.talk.request);
     }
     return answer;
   }

@@ -355,7 +355,7 @@ llvm::Error Searcher::keepTalk(int64_t round, SlotState &slot,
   talk.round = round;
   talk.slot = slot.number;
   talk.provider = services.client.provider().str();
-  talk.request = slot.prompt;
+  talk.request = answer.request.empty() ? slot.prompt : answer.request;
   talk.answer = std::move(answer.text);
   talk.promptTokens = answer.promptTokens;
   talk.answerTokens = answer.answerTokens;

@@ -83,6 +83,7 @@ TEST_F(ReplayTest, GivesWhatWasRecorded) {
   EXPECT_EQ((*answer)->promptTokens, 11);
   EXPECT_EQ((*answer)->answerTokens, 7);
   EXPECT_EQ((*answer)->remark, "");
+  EXPECT_EQ((*answer)->request, "");
 }
 
 TEST_F(ReplayTest, AChangedPromptIsARemark) {
@@ -92,6 +93,7 @@ TEST_F(ReplayTest, AChangedPromptIsARemark) {
   EXPECT_EQ((*answer)->text, "here");
   EXPECT_EQ((*answer)->remark, "the prompt for kernel 'softmax', round 1, slot "
                                "1 has changed since it was recorded");
+  EXPECT_EQ((*answer)->request, "please");
 }
 
 TEST_F(ReplayTest, AChangedPromptIsAnErrorWhereAskedFor) {
