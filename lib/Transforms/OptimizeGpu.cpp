@@ -13,15 +13,12 @@
 #include "fsr/Search/Search.h"
 #include "fsr/Support/Error.h"
 #include "fsr/Support/Files.h"
-#include "fsr/Support/Json.h"
 
 #include "mlir/IR/Remarks.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/Path.h"
 
 namespace fsr {
 #define GEN_PASS_DEF_OPTIMIZEGPUPASS
@@ -63,12 +60,6 @@ private:
                        fsr::KernelOutcome &outcome);
   llvm::Expected<fsr::ChatOptions> chatOptions();
   fsr::SearchOptions searchOptions();
-  /// There while the search of a task is unfinished.
-  std::string unfinishedMark(llvm::StringRef taskKey) {
-    llvm::SmallString<256> path(fsr::storeFolder(storePath));
-    llvm::sys::path::append(path, "searches", taskKey + ".json");
-    return std::string(path);
-  }
   void printProgress(llvm::StringRef kernel, const fsr::SearchEvent &event);
   llvm::Error onMissing(fsr::KernelSite &site, llvm::StringRef target,
                         fsr::KernelOutcome &outcome);
@@ -333,16 +324,7 @@ llvm::Error OptimizeGpuPass::search(fsr::KernelSite &site,
         return fsr::assemblePtx(services->toolkit, of.reference.ptx, of.target);
       },
       [&](const fsr::SearchEvent &event) { printProgress(site.name, event); }};
-  // Rounds outlast runs: answers may come later, or the process may be killed.
-  std::string mark = unfinishedMark(task->key);
-  if (llvm::Error error = fsr::writeFileAtomically(
-          mark, fsr::printJson(llvm::json::Object{{"format_version", 1},
-                                                  {"kernel", site.name}})))
-    return keep(std::move(error));
   fsr::SearchOutcome found = fsr::runSearch(*task, searchOptions(), with);
-  if (found.stop != fsr::SearchStop::Pending &&
-      found.stop != fsr::SearchStop::Trouble)
-    (void)llvm::sys::fs::remove(mark);
   for (const std::string &text : found.remarks)
     remark::analysis(
         loc,
@@ -429,8 +411,7 @@ void OptimizeGpuPass::runOnOperation() {
   options.quiet = quiet;
   if (missAction == fsr::OnMiss::Search) {
     options.searchesOn = [&](llvm::StringRef taskKey) {
-      return onHit == fsr::OnHit::Search ||
-             llvm::sys::fs::exists(unfinishedMark(taskKey));
+      return onHit == fsr::OnHit::Search || store->isUnfinished(taskKey);
     };
     options.deviceTarget = [&] { return targetOfDevice(); };
   }

@@ -101,6 +101,22 @@ public:
     std::lock_guard<std::mutex> held(lock);
     return store->addTask(task);
   }
+  llvm::Expected<std::vector<Record>>
+  findRecords(llvm::StringRef taskKey, llvm::StringRef target) override {
+    return store->findRecords(taskKey, target);
+  }
+  llvm::Error markUnfinished(llvm::StringRef taskKey,
+                             llvm::StringRef kernelName) override {
+    std::lock_guard<std::mutex> held(lock);
+    return store->markUnfinished(taskKey, kernelName);
+  }
+  llvm::Error clearUnfinished(llvm::StringRef taskKey) override {
+    std::lock_guard<std::mutex> held(lock);
+    return store->clearUnfinished(taskKey);
+  }
+  bool isUnfinished(llvm::StringRef taskKey) override {
+    return store->isUnfinished(taskKey);
+  }
 
 private:
   std::unique_ptr<SearchStore> store;

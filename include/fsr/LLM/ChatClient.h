@@ -46,6 +46,8 @@ struct ChatAnswer {
   /// Something worth a remark: the prompt has changed since the recording, the
   /// answer was cut at its limit.
   std::string remark;
+  /// What it answers, where that is not the prompt that was asked; else empty.
+  std::string request;
 };
 
 /// What one client has spent so far. A call whose end is not known, or that
