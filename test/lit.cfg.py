@@ -5,6 +5,8 @@
 #   cuda-device   a GPU; overruled by --param=cuda_device=0 or 1
 #   mlir-tools    mlir-opt and mlir-translate of LLVM 22
 #   default-build  the build folder is the one that tools/dev/try uses
+#   jsonschema    the Python package, of the Python that runs lit (Debian:
+#                 python3-jsonschema)
 #   shellcheck, clang-format  the programs
 # pylint: disable=undefined-variable
 import glob
@@ -105,6 +107,13 @@ if shutil.which("shellcheck"):
     config.available_features.add("shellcheck")
 if shutil.which("clang-format-22"):
     config.available_features.add("clang-format")
+
+try:
+    from jsonschema import Draft202012Validator  # pylint: disable=unused-import
+
+    config.available_features.add("jsonschema")
+except ImportError:
+    pass
 
 runner_libraries = ",".join(
     [

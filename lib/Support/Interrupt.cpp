@@ -87,8 +87,13 @@ static int await(const sigset_t &signals) {
 void fsr::endOnInterrupt(std::function<void()> beforeEnd) {
   sigset_t signals;
   sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
+  for (int signal : {SIGINT, SIGTERM}) {
+    // What ignores it was started in the background of a script, by nohup….
+    struct sigaction before{};
+    if (::sigaction(signal, nullptr, &before) == 0 &&
+        before.sa_handler != SIG_IGN)
+      sigaddset(&signals, signal);
+  }
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::thread([signals, beforeEnd = std::move(beforeEnd)] {
     int signal = await(signals);

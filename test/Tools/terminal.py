@@ -7,9 +7,9 @@
 
 The moment is when TEXT stands in the live line that the command draws on its standard
 error, and then a process called NAME runs below it. Prints the lines as they were drawn
-(`drawn:`; those that differ in the clock alone once, and up to the moment only), the
-whole lines that followed (`said:`, or `left behind:` where what was drawn before was not
-erased), the exit status, and which processes ran below the command at the moment and
+(`drawn:`; those that differ in the clock alone once, and up to the moment only), what
+stands on the terminal at the end (`said:`, and `left behind:` where its last line has no
+end), the exit status, and which processes ran below the command at the moment and
 after its end. Without --when the command runs to its end. Exit status 1 where the moment
 never came, the command did not end, or a line was as wide as the terminal or wider.
 """
@@ -63,16 +63,34 @@ def below(root):
 
 def still_there(before):
     known = processes()
-    return [
-        name
+    return {
+        pid: name
         for pid, name in before.items()
         if pid in known and known[pid][1] == name and known[pid][2] not in "ZX"
-    ]
+    }
 
 
 def drawn_lines(text):
     """What was drawn, each piece ended by what clears the rest of the line."""
     return [line for line in re.findall("\r([^\r\n\x1b]*)\x1b\\[K", text) if line]
+
+
+def screen(text):
+    """The whole lines that stand on the terminal at the end, and what is behind them."""
+    without_colour = re.sub("\x1b\\[[0-9;]*m", "", text)
+    lines, line, column = [], [], 0
+    for piece in re.findall("\x1b\\[K|.", without_colour, re.DOTALL):
+        if piece == ERASE:
+            del line[column:]
+        elif piece == "\r":
+            column = 0
+        elif piece == "\n":
+            lines.append("".join(line))
+            line, column = [], 0
+        else:
+            line[column : column + 1] = [piece]
+            column += 1
+    return lines, "".join(line)
 
 
 def main():
@@ -91,6 +109,8 @@ def main():
     environment = dict(os.environ, TERM="xterm")
     environment.pop("COLUMNS", None)
     end = time.monotonic() + args.limit
+    # Whoever runs tests may ignore Ctrl-C, and that would be inherited.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     with subprocess.Popen(
         args.command, stdin=terminal, stdout=subprocess.DEVNULL, stderr=terminal, env=environment
     ) as process:
@@ -134,21 +154,17 @@ def main():
         if form != last:
             print("drawn: " + line)
         last = form
-    on_screen = ""
-    for piece in re.split("([\r\n]|\x1b\\[K)", text):
-        if piece == ERASE:
-            on_screen = ""
-        elif piece == "\n":
-            # Drawn over the live line without erasing it, the end of that stays.
-            print(("left behind: " if "\0" in on_screen else "said: ") + on_screen)
-            on_screen = ""
-        elif piece == "\r":
-            on_screen = on_screen and on_screen + "\0"
-        else:
-            on_screen = piece if not on_screen.strip("\0") else on_screen + piece
+    lines, rest = screen(text)
+    for line in lines:
+        print("said: " + line)
+    if rest:
+        print("left behind: " + rest)
     running = ", ".join(sorted(before.values())) or "nothing"
-    left = ", ".join(sorted(still_there(before))) or "nothing"
+    there = still_there(before)
+    left = ", ".join(sorted(there.values())) or "nothing"
     print(f"status {status}, before: {running}, after: {left}")
+    for pid in there:
+        os.kill(pid, signal.SIGKILL)
     too_wide = [line for line in drawn_lines(text) if len(line) >= args.columns]
     for line in too_wide:
         print(f"too wide: {line}")

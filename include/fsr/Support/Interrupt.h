@@ -44,7 +44,8 @@ private:
 /// From here on SIGINT and SIGTERM end the process as told above. To be called
 /// once, before any other thread is started: they inherit that the two signals
 /// are blocked. Outputs that LLVM removes on a signal are removed. `beforeEnd`
-/// says goodbye, on a thread of its own. A second signal does not wait.
+/// says goodbye, on a thread of its own. A second signal does not wait. A
+/// signal that was ignored stays ignored.
 void endOnInterrupt(std::function<void()> beforeEnd);
 
 } // namespace fsr

@@ -133,7 +133,8 @@ def OptimizeGpuPass : Pass<"fsr-optimize-gpu", "::mlir::ModuleOp"> {
               clEnumValN(::fsr::ProgressMode::On, "true",
                          "A live line on a terminal, else a line an event."),
               clEnumValN(::fsr::ProgressMode::Off, "false", "Nothing."),
-              clEnumValN(::fsr::ProgressMode::On, "", "As true."))}]>,
+              clEnumValN(::fsr::ProgressMode::On, "", "As true.")),
+            ::llvm::cl::ValueOptional}]>,
   ];
 }
 
