@@ -62,7 +62,9 @@ def OptimizeGpuPass : Pass<"fsr-optimize-gpu", "::mlir::ModuleOp"> {
               clEnumValN(::fsr::OnMiss::Keep, "keep",
                          "Leave the kernel alone."),
               clEnumValN(::fsr::OnMiss::Error, "error",
-                         "Fail the compile."))}]>,
+                         "Fail the compile."),
+              clEnumValN(::fsr::OnMiss::Default, "default",
+                         "Search where llm is given, else keep."))}]>,
     Option<"onHit", "on-hit", "::fsr::OnHit", /*default=*/"::fsr::OnHit::Use",
            "What to do, where misses are searched, with a kernel that has a "
            "record: use (a search that was cut short goes on), search.",
