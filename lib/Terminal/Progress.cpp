@@ -302,6 +302,14 @@ void Progress::event(const SearchEvent &event, double spentUsd) {
     print(event);
 }
 
+void Progress::say(llvm::StringRef line) {
+  std::lock_guard<std::mutex> held(lock);
+  os << (draws ? "\r\x1b[K" : "") + prefix + printable(line) + "\n";
+  os.flush();
+  if (draws)
+    draw();
+}
+
 void Progress::print(const SearchEvent &event) {
   std::string text;
   llvm::raw_string_ostream out(text);

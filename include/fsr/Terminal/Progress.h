@@ -70,6 +70,9 @@ public:
   void begin(ProgressSubject subject);
   /// `usd`: spent so far.
   void event(const SearchEvent &event, double usd);
+  /// A line of its own, whatever the kind; above the live line where there is
+  /// one.
+  void say(llvm::StringRef line);
   /// Takes the live line away; `begin` may follow.
   void end();
 

@@ -140,6 +140,20 @@ TEST(ProgressLive, OneDrawsAndIsErasedWhole) {
   EXPECT_TRUE(second.all.empty());
 }
 
+TEST(ProgressLive, ASentenceStandsAboveTheLine) {
+  Writes os;
+  Progress progress(os, ProgressKind::Live, "fsr: ", "store");
+  progress.say("before");
+  EXPECT_EQ(os.all.back(), "fsr: before\n");
+  progress.begin(progressSubject("softmax", {}, 0));
+  progress.say("a\x1b"
+               "b");
+  progress.end();
+  auto said = llvm::find(os.all, "\r\x1b[Kfsr: a?b\n");
+  ASSERT_NE(said, os.all.end());
+  EXPECT_EQ((said + 1)->substr(0, 8), "\rsoftmax");
+}
+
 TEST(ProgressLive, TheControlHasOneWideRound) {
   SearchOptions options;
   options.kind = SearchKind::BestOfN;
