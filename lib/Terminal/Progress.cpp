@@ -220,12 +220,12 @@ void Progress::begin(ProgressSubject subject) {
   if (!draws)
     return;
   shown().drawing = this;
+  draw();
   clock = std::thread([this] {
     std::unique_lock<std::mutex> held(lock);
-    while (draws) {
+    while (!ended.wait_for(held, std::chrono::seconds(1),
+                           [this] { return !draws; }))
       draw();
-      ended.wait_for(held, std::chrono::seconds(1), [this] { return !draws; });
-    }
   });
 }
 
