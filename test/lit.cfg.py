@@ -6,6 +6,8 @@
 #   mlir-tools    mlir-opt and mlir-translate of LLVM 22
 #   default-build  the build folder is the one that tools/dev/try uses
 #   local-model   what tools/dev/local-model installs, found where it puts it
+#   jsonschema    the Python package, of the Python that runs lit (Debian:
+#                 python3-jsonschema)
 #   shellcheck, clang-format  the programs
 # pylint: disable=undefined-variable
 import glob
@@ -121,6 +123,13 @@ if shutil.which("shellcheck"):
     config.available_features.add("shellcheck")
 if shutil.which("clang-format-22"):
     config.available_features.add("clang-format")
+
+try:
+    from jsonschema import Draft202012Validator  # pylint: disable=unused-import
+
+    config.available_features.add("jsonschema")
+except ImportError:
+    pass
 
 runner_libraries = ",".join(
     [

@@ -13,10 +13,10 @@
 #include "fsr/Search/Search.h"
 #include "fsr/Support/Error.h"
 #include "fsr/Support/Files.h"
+#include "fsr/Terminal/Progress.h"
 
 #include "mlir/IR/Remarks.h"
 
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -56,11 +56,9 @@ private:
                      fsr::KernelOutcome &outcome);
   llvm::Error extract(fsr::KernelSite &site, llvm::StringRef target,
                       fsr::KernelOutcome &outcome);
-  void describeFailure(const fsr::SearchOutcome &found,
-                       fsr::KernelOutcome &outcome);
   llvm::Expected<fsr::ChatOptions> chatOptions();
   fsr::SearchOptions searchOptions();
-  void printProgress(llvm::StringRef kernel, const fsr::SearchEvent &event);
+  fsr::ProgressKind progressKind();
   llvm::Error onMissing(fsr::KernelSite &site, llvm::StringRef target,
                         fsr::KernelOutcome &outcome);
 
@@ -68,6 +66,8 @@ private:
   std::unique_ptr<fsr::SearchStore> store;
   std::optional<Services> services;
   fsr::Replacer *replacer = nullptr;
+  /// On only while a search runs: diagnostics have the terminal to themselves.
+  std::optional<fsr::Progress> shown;
 };
 
 llvm::Error OptimizeGpuPass::checkOptions() {
@@ -210,75 +210,19 @@ llvm::Expected<std::string> OptimizeGpuPass::targetOfDevice() {
   return parsed->family();
 }
 
-void OptimizeGpuPass::describeFailure(const fsr::SearchOutcome &found,
-                                      fsr::KernelOutcome &outcome) {
-  if (!found.pending.empty()) {
-    outcome.remark = "AnswersPending";
-    outcome.reason = "answers pending";
-    outcome.detail = "answers pending: " + llvm::join(found.pending, ", ");
-    return;
-  }
-  llvm::MapVector<llvm::StringRef, unsigned> verdicts;
-  for (const fsr::Trial &trial : found.trials)
-    ++verdicts[nameOf(trial.verdict)];
-  std::string counts;
-  llvm::raw_string_ostream os(counts);
-  llvm::interleaveComma(verdicts, os, [&](const auto &entry) {
-    os << entry.second << " " << entry.first;
-  });
-  outcome.remark = "SearchFailed";
-  outcome.rejected = true;
-  outcome.reason = "no candidate accepted";
-  outcome.detail = "no candidate accepted of " +
-                   llvm::utostr(found.trials.size()) +
-                   (counts.empty() ? "" : ": " + counts);
-}
-
-static std::string gainOf(const fsr::Measurement &measurement) {
-  return llvm::formatv("{0:f2}x [{1:f2}, {2:f2}]", measurement.speedup,
-                       measurement.speedupLow, measurement.speedupHigh);
-}
-
-void OptimizeGpuPass::printProgress(llvm::StringRef kernel,
-                                    const fsr::SearchEvent &event) {
-  if (!progress)
-    return;
-  std::string line;
-  llvm::raw_string_ostream os(line);
-  os << "fsr: " << kernel << " r" << event.round;
-  if (event.kind != fsr::SearchEvent::Kind::RoundEnded)
-    os << "-s" << event.slot;
-  os << ": ";
-  switch (event.kind) {
-  case fsr::SearchEvent::Kind::Asked:
-    os << "asking";
+fsr::ProgressKind OptimizeGpuPass::progressKind() {
+  fsr::ProgressKind kind = fsr::progressKindOfTerminal();
+  switch (progress) {
+  case fsr::ProgressMode::On:
+    return kind;
+  case fsr::ProgressMode::Auto:
+    if (kind == fsr::ProgressKind::Live && !quiet)
+      return kind;
     break;
-  case fsr::SearchEvent::Kind::Answered:
-    os << "answered";
-    break;
-  case fsr::SearchEvent::Kind::Pending:
-    os << "answer pending";
-    break;
-  case fsr::SearchEvent::Kind::Finished:
-    os << nameOf(event.trial->verdict);
-    for (const auto &[name, value] : event.trial->parameters)
-      os << " " << name << "=" << value;
-    if (event.trial->measurement)
-      os << llvm::formatv(" {0:f1} us, {1:f2}x",
-                          event.trial->measurement->candidateMedianUs,
-                          event.trial->measurement->speedup);
-    break;
-  case fsr::SearchEvent::Kind::RoundEnded:
-    os << (event.summary->pending ? "waits" : "done");
-    for (const auto &[verdict, count] : event.summary->verdicts)
-      os << ", " << count << " " << nameOf(verdict);
+  case fsr::ProgressMode::Off:
     break;
   }
-  if (event.best && event.best->measurement)
-    os << "; best " << gainOf(*event.best->measurement);
-  // One write a line: other writers share the stream.
-  os << "\n";
-  llvm::errs() << line;
+  return fsr::ProgressKind::None;
 }
 
 llvm::Error OptimizeGpuPass::search(fsr::KernelSite &site,
@@ -323,17 +267,22 @@ llvm::Error OptimizeGpuPass::search(fsr::KernelSite &site,
       [&](const fsr::KernelTask &of) {
         return fsr::assemblePtx(services->toolkit, of.reference.ptx, of.target);
       },
-      [&](const fsr::SearchEvent &event) { printProgress(site.name, event); }};
+      [&](const fsr::SearchEvent &event) {
+        shown->event(event, services->client->spent().usd);
+      }};
+  fsr::ProgressSubject subject =
+      fsr::progressSubject(site.name, searchOptions(), budgetUsd);
+  subject.number = replacer->number();
+  subject.of = replacer->numTaken();
+  shown->begin(std::move(subject));
   fsr::SearchOutcome found = fsr::runSearch(*task, searchOptions(), with);
+  shown->end();
   for (const std::string &text : found.remarks)
     remark::analysis(
         loc,
         remark::RemarkOpts::name("Search").category("fsr").function(site.name))
         << remark::reason("{0}", text);
-  outcome.trials = std::move(found.trials);
-  outcome.rounds = std::move(found.rounds);
-  outcome.stop = nameOf(found.stop);
-  outcome.pending = found.pending;
+  fsr::takeSearch(found, outcome);
   if (!found.trouble.empty())
     replacer->trouble(loc, "kernel '" + site.name +
                                "': search cut short: " + found.trouble);
@@ -343,17 +292,6 @@ llvm::Error OptimizeGpuPass::search(fsr::KernelSite &site,
                               .function(site.name))
         << remark::reason("answers pending: {0}",
                           llvm::join(found.pending, ", "));
-  outcome.record = std::move(found.winner);
-  if (outcome.record)
-    return llvm::Error::success();
-  found.trials = outcome.trials;
-  if (!found.trouble.empty()) {
-    outcome.remark = "SearchTrouble";
-    outcome.reason = "the search had trouble";
-    outcome.detail = found.trouble;
-    return llvm::Error::success();
-  }
-  describeFailure(found, outcome);
   return llvm::Error::success();
 }
 
@@ -414,6 +352,8 @@ void OptimizeGpuPass::runOnOperation() {
       return onHit == fsr::OnHit::Search || store->isUnfinished(taskKey);
     };
     options.deviceTarget = [&] { return targetOfDevice(); };
+    shown.emplace(llvm::errs(), progressKind(),
+                  "fsr: ", fsr::storeFolder(storePath));
   }
   fsr::Replacer run(module, options);
   replacer = &run;
@@ -423,6 +363,7 @@ void OptimizeGpuPass::runOnOperation() {
     return onMissing(site, chosenTarget, outcome);
   });
   replacer = nullptr;
+  shown.reset();
   fsr::ChatSpending spending;
   if (services)
     spending = services->client->spent();

@@ -78,6 +78,7 @@ LogicalResult Replacer::one(KernelSite &site, RecordStore *store,
     keep("NotTaken", "not taken", site.whyNot);
     return finish();
   }
+  ++current;
   llvm::Expected<std::string> target = targetOf(site, options.target);
   if (!target)
     return emitError(loc) << "fsr: " << llvm::toString(target.takeError());
@@ -153,9 +154,18 @@ LogicalResult Replacer::one(KernelSite &site, RecordStore *store,
 LogicalResult Replacer::run(RecordStore *store, const Miss &miss) {
   std::vector<KernelSite> sites = findKernels(module);
   results.reserve(sites.size());
+  taken = llvm::count_if(sites, [&](const KernelSite &site) {
+    return isChosen(options.only, site.name) && site.whyNot.empty();
+  });
   LogicalResult result = success();
   for (KernelSite &site : sites) {
     if (failed(one(site, store, miss))) {
+      KernelOutcome &last = results.back();
+      if (last.remark.empty()) {
+        last.remark = "Failed";
+        last.detail = "an error ended the run at this kernel";
+        last.record.reset();
+      }
       result = failure();
       break;
     }

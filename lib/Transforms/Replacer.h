@@ -59,6 +59,10 @@ public:
 
   llvm::ArrayRef<KernelOutcome> outcomes() const { return results; }
   bool changedModule() const { return changed; }
+  /// Which kernel is being done, from 1, among those that are chosen and taken,
+  /// and how many these are.
+  unsigned number() const { return current; }
+  unsigned numTaken() const { return taken; }
 
 private:
   mlir::LogicalResult one(KernelSite &site, RecordStore *store,
@@ -74,6 +78,7 @@ private:
   bool changed = false;
   bool hadTrouble = false;
   unsigned skipped = 0; ///< Records passed over.
+  unsigned current = 0, taken = 0;
 };
 
 /// Whether `name` is among `only`, or `only` is empty.

@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "Commands.h"
-#include "Text.h"
 
 #include "fsr/Support/Error.h"
 #include "fsr/Support/Files.h"
+#include "fsr/Terminal/Text.h"
 
 #include "llvm/Support/FormatVariadic.h"
 

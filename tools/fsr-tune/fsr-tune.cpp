@@ -5,15 +5,17 @@
 // page.
 //
 // Exit status: 0 a winner; 1 trouble; 2 the command line cannot be used; 3
-// nothing was accepted; 75 answers are pending; 130 interrupted.
+// nothing was accepted; 75 answers are pending; 130 interrupted (143: SIGTERM).
 //
 //===----------------------------------------------------------------------===//
 
 #include "Commands.h"
-#include "Text.h"
 
 #include "fsr/Support/Error.h"
 #include "fsr/Support/Files.h"
+#include "fsr/Support/Interrupt.h"
+#include "fsr/Terminal/Progress.h"
+#include "fsr/Terminal/Text.h"
 
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/raw_ostream.h"
@@ -121,6 +123,9 @@ cl::opt<double> budgetUsd("budget-usd", cl::init(5),
 cl::opt<int64_t> budgetTokens("budget-tokens", cl::init(0),
                               cl::desc("Most tokens to spend; 0: no limit"),
                               cl::sub(search), cl::cat(category));
+cl::opt<std::string> report("report", cl::value_desc("FILE"),
+                            cl::desc("File for a JSON report of the run"),
+                            cl::sub(search), cl::cat(category));
 cl::opt<bool> quiet("quiet", cl::desc("No progress"), cl::sub(search),
                     cl::cat(category));
 
@@ -164,6 +169,7 @@ static llvm::Expected<int> runSearchCommand(const KernelTask &task) {
   options.device = device;
   options.allowUnsandboxed = allowUnsandboxed;
   options.quiet = quiet;
+  options.report = report;
   options.search.kind = kind;
   options.search.width = width;
   options.search.rounds = rounds;
@@ -224,6 +230,8 @@ int main(int argc, char **argv) {
   for (cl::SubCommand *command : {&search, &show, &check})
     cl::HideUnrelatedOptions(category, *command);
   cl::HideUnrelatedOptions(category);
+  // Threads that are started later inherit what this one blocks.
+  endOnInterrupt([] { sayInterrupted("fsr-tune"); });
   if (!cl::ParseCommandLineOptions(
           argc, argv, "fsr-tune: makes the kernel of a task file faster\n",
           &llvm::errs()))
