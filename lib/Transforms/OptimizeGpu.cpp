@@ -50,6 +50,7 @@ private:
     std::unique_ptr<fsr::Compiler> compiler;
     std::unique_ptr<fsr::Device> device;
     fsr::Toolkit toolkit;
+    bool tasksCounted = false;
   };
 
   llvm::Error checkOptions();
@@ -70,6 +71,8 @@ private:
     return std::string(path);
   }
   void printProgress(llvm::StringRef kernel, const fsr::SearchEvent &event);
+  void printForecast(llvm::StringRef kernel,
+                     const fsr::SearchForecast &forecast);
   llvm::Error onMissing(fsr::KernelSite &site, llvm::StringRef target,
                         fsr::KernelOutcome &outcome);
 
@@ -166,8 +169,12 @@ llvm::Expected<fsr::ChatOptions> OptimizeGpuPass::chatOptions() {
   options.inFlight = inFlight;
   options.maxAnswerTokens = maxAnswerTokens;
   options.prices = prices;
-  options.budget.usd = budgetUsd;
-  options.budget.tokens = budgetTokens;
+  // A pass that is made by code has values and no occurrences.
+  if (budgetUsd.hasValue() || budgetUsd != fsr::ChatBudget::defaultUsd)
+    options.budget.usd = budgetUsd;
+  if (budgetTokens.hasValue() || budgetTokens != 0)
+    options.budget.tokens = budgetTokens;
+  options.spending = fsr::storeFolder(storePath) + "/spending";
   return options;
 }
 
@@ -225,6 +232,12 @@ void OptimizeGpuPass::describeFailure(const fsr::SearchOutcome &found,
     outcome.remark = "AnswersPending";
     outcome.reason = "answers pending";
     outcome.detail = "answers pending: " + llvm::join(found.pending, ", ");
+    return;
+  }
+  if (found.stop == fsr::SearchStop::Budget) {
+    outcome.remark = "BudgetReached";
+    outcome.reason = "the budget is reached";
+    outcome.detail = found.budget;
     return;
   }
   llvm::MapVector<llvm::StringRef, unsigned> verdicts;
@@ -290,6 +303,14 @@ void OptimizeGpuPass::printProgress(llvm::StringRef kernel,
   llvm::errs() << line;
 }
 
+void OptimizeGpuPass::printForecast(llvm::StringRef kernel,
+                                    const fsr::SearchForecast &forecast) {
+  // Said without being asked for: it is the moment to stop.
+  if (quiet || (progress.hasValue() && !progress))
+    return;
+  llvm::errs() << ("fsr: " + kernel + ": " + describe(forecast) + "\n").str();
+}
+
 llvm::Error OptimizeGpuPass::search(fsr::KernelSite &site,
                                     llvm::StringRef chosenTarget,
                                     fsr::KernelOutcome &outcome) {
@@ -332,7 +353,13 @@ llvm::Error OptimizeGpuPass::search(fsr::KernelSite &site,
       [&](const fsr::KernelTask &of) {
         return fsr::assemblePtx(services->toolkit, of.reference.ptx, of.target);
       },
-      [&](const fsr::SearchEvent &event) { printProgress(site.name, event); }};
+      [&](const fsr::SearchEvent &event) { printProgress(site.name, event); },
+      [&](const fsr::SearchForecast &forecast) {
+        printForecast(site.name, forecast);
+      }};
+  if (!std::exchange(services->tasksCounted, true))
+    if (llvm::Error error = services->client->countTasks(replacer->taskKeys()))
+      return keep(std::move(error));
   // Rounds outlast runs: answers may come later, or the process may be killed.
   std::string mark = unfinishedMark(task->key);
   if (llvm::Error error = fsr::writeFileAtomically(
@@ -341,6 +368,7 @@ llvm::Error OptimizeGpuPass::search(fsr::KernelSite &site,
     return keep(std::move(error));
   fsr::SearchOutcome found = fsr::runSearch(*task, searchOptions(), with);
   if (found.stop != fsr::SearchStop::Pending &&
+      found.stop != fsr::SearchStop::Budget &&
       found.stop != fsr::SearchStop::Trouble)
     (void)llvm::sys::fs::remove(mark);
   for (const std::string &text : found.remarks)
@@ -361,6 +389,11 @@ llvm::Error OptimizeGpuPass::search(fsr::KernelSite &site,
                               .function(site.name))
         << remark::reason("answers pending: {0}",
                           llvm::join(found.pending, ", "));
+  if (found.winner && found.stop == fsr::SearchStop::Budget)
+    remark::analysis(loc, remark::RemarkOpts::name("BudgetReached")
+                              .category("fsr")
+                              .function(site.name))
+        << remark::reason("{0}", found.budget);
   outcome.record = std::move(found.winner);
   if (outcome.record)
     return llvm::Error::success();

@@ -59,6 +59,12 @@ void Progress::end() {
   ended.notify_all();
 }
 
+void Progress::say(const std::string &line) {
+  std::lock_guard<std::mutex> held(lock);
+  os << (kind == ProgressKind::Live ? "\r\x1b[K" : "") + line + "\n";
+  os.flush();
+}
+
 void Progress::event(const SearchEvent &event, double spentUsd) {
   std::lock_guard<std::mutex> held(lock);
   usd = spentUsd;

@@ -35,6 +35,8 @@ public:
 
   /// `usd`: spent so far.
   void event(const SearchEvent &event, double usd);
+  /// A line of its own, above the live one.
+  void say(const std::string &line);
   /// Takes the live line away; nothing is drawn any more. Safe from any thread.
   void end();
 

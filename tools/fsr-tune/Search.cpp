@@ -53,6 +53,9 @@ static int conclude(const KernelTask &task, const TuneOptions &options,
                  << printable(found.trouble, /*keepLines=*/true) << "\n";
     return exits::trouble;
   }
+  if (!found.budget.empty())
+    os << "budget   " << printable(found.budget)
+       << "; under a higher cap the same command goes on\n";
   if (!found.pending.empty()) {
     os << "pending  " << llvm::join(found.pending, ", ") << "\n";
     return exits::pending;
@@ -125,6 +128,10 @@ llvm::Expected<int> fsr::searchTask(const KernelTask &task,
       },
       [&](const SearchEvent &event) {
         progress.event(event, (*client)->spent().usd);
+      },
+      [&](const SearchForecast &forecast) {
+        if (!options.quiet)
+          progress.say(printable(task.name) + ": " + describe(forecast));
       }};
   SearchOutcome found = runSearch(task, options.search, services);
   progress.end();
