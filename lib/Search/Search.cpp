@@ -305,7 +305,6 @@ llvm::Error Searcher::askMissing(int64_t round, std::vector<SlotState> &slots,
   for (SlotState &slot : slots) {
     if (slot.answer)
       continue;
-    notify(SearchEvent::Kind::Asked, round, slot.number);
     requests.push_back({task.key, task.name, round, slot.number, slot.prompt});
     asked.push_back(&slot);
   }
@@ -313,6 +312,8 @@ llvm::Error Searcher::askMissing(int64_t round, std::vector<SlotState> &slots,
     return llvm::Error::success();
   if (llvm::Error error = sayForecast(round, slots.size(), requests))
     return error;
+  for (const SlotState *slot : asked)
+    notify(SearchEvent::Kind::Asked, round, slot->number);
   outcome.asked += requests.size();
   summary.asked += requests.size();
   llvm::Error first = llvm::Error::success();

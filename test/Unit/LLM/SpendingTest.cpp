@@ -14,6 +14,8 @@
 #include <random>
 #include <set>
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -211,6 +213,24 @@ TEST_F(SpendingTest, RunsAtTheSameTimeKeepOneCapTogether) {
     EXPECT_GT(charged().usd(), 0.05);
   }
   EXPECT_GT(left, 100);
+}
+
+TEST_F(SpendingTest, ARunWaitsForTheLock) {
+  ASSERT_FALSE(bool(makeFolders(options.spending)));
+  int lock =
+      ::open((options.spending + "/.lock").c_str(), O_RDWR | O_CREAT, 0666);
+  ASSERT_GE(lock, 0);
+  ASSERT_EQ(::flock(lock, LOCK_EX), 0);
+  std::set<int> open = {0};
+  Process process = start({"do: ok"}, open);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_EQ(received().size(), 0u);
+  // The process has the descriptor as well, and the lock with it.
+  ::flock(lock, LOCK_UN);
+  ::close(lock);
+  EXPECT_FALSE(finish(process, open));
+  EXPECT_TRUE(open.empty());
+  EXPECT_EQ(received().size(), 1u);
 }
 
 TEST_F(SpendingTest, ARaisedCapAllowsTheDifference) {
