@@ -7,6 +7,7 @@
 //   trials/<task key>/<trial key>.json         how every candidate fared
 //   talks/<task key>/r<round>-s<slot>/         requests and answers
 //   tasks/<task key>.json                      the tasks themselves
+//   spending/<task key>/<run>.jsonl            what answers cost; kept by LLM
 //
 // A record is staged and renamed once, so two writers are safe and a kill
 // leaves nothing half. A record of an unknown version or an unfinished one is
