@@ -74,6 +74,12 @@ static void describeFailure(const SearchOutcome &found,
     outcome.detail = "answers pending: " + llvm::join(found.pending, ", ");
     return;
   }
+  if (found.stop == SearchStop::Budget) {
+    outcome.remark = "BudgetReached";
+    outcome.reason = "the budget is reached";
+    outcome.detail = found.budget;
+    return;
+  }
   llvm::MapVector<llvm::StringRef, unsigned> verdicts;
   for (const Trial &trial : found.trials)
     ++verdicts[nameOf(trial.verdict)];

@@ -75,6 +75,8 @@ private:
                           RoundSummary &summary);
   llvm::Error askMissing(int64_t round, std::vector<SlotState> &slots,
                          RoundSummary &summary);
+  llvm::Error sayForecast(int64_t round, size_t width,
+                          llvm::ArrayRef<ChatRequest> requests);
   llvm::Error keepTalk(int64_t round, SlotState &slot, ChatAnswer answer);
   llvm::Error tryAnswer(int64_t round, int64_t slot, llvm::StringRef answer);
   llvm::Expected<std::optional<Contender>>
@@ -113,6 +115,7 @@ private:
   /// By the keys of their trials; read when the first trial is not found.
   std::optional<std::map<std::string, Record>> records;
   std::map<std::string, unsigned> reusedFrom; ///< Trials of other devices.
+  bool hasForecast = false;
   unsigned roundsWithoutGain = 0;
   /// Of this search's own candidates: what another search left in the store
   /// must not change what this one asks and tries.
@@ -151,7 +154,7 @@ llvm::Error Searcher::search() {
                       task.name, count, other, device.name));
   if (rounds)
     return rounds;
-  if (outcome.stop != SearchStop::Pending)
+  if (outcome.stop != SearchStop::Pending && outcome.stop != SearchStop::Budget)
     if (llvm::Error error = services.store.clearUnfinished(task.key))
       return error;
   // What a later compile would find is what this one uses.
@@ -177,6 +180,10 @@ llvm::Error Searcher::searchRounds() {
     outcome.rounds.push_back(summary);
     if (error)
       return error;
+    if (!outcome.budget.empty()) {
+      outcome.stop = SearchStop::Budget;
+      return llvm::Error::success();
+    }
     notify(SearchEvent::Kind::RoundEnded, round, 0, nullptr, &summary);
     if (summary.pending > 0) {
       outcome.stop = SearchStop::Pending;
@@ -314,12 +321,15 @@ llvm::Error Searcher::askMissing(int64_t round, std::vector<SlotState> &slots,
   for (SlotState &slot : slots) {
     if (slot.answer)
       continue;
-    notify(SearchEvent::Kind::Asked, round, slot.number);
     requests.push_back({task.key, task.name, round, slot.number, slot.prompt});
     asked.push_back(&slot);
   }
   if (requests.empty())
     return llvm::Error::success();
+  if (llvm::Error error = sayForecast(round, slots.size(), requests))
+    return error;
+  for (const SlotState *slot : asked)
+    notify(SearchEvent::Kind::Asked, round, slot->number);
   outcome.asked += requests.size();
   summary.asked += requests.size();
   llvm::Error first = llvm::Error::success();
@@ -332,8 +342,13 @@ llvm::Error Searcher::askMissing(int64_t round, std::vector<SlotState> &slots,
   };
   services.client.ask(requests, [&](size_t index, ChatResult result) {
     SlotState &slot = *asked[index];
-    if (!result)
-      return fail(result.takeError());
+    if (!result) {
+      llvm::Error error = result.takeError();
+      if (kindOf(error) != ErrorKind::OverBudget)
+        return fail(std::move(error));
+      outcome.budget = llvm::toString(std::move(error));
+      return;
+    }
     if (!*result) {
       slot.pending = true;
       return;
@@ -342,6 +357,41 @@ llvm::Error Searcher::askMissing(int64_t round, std::vector<SlotState> &slots,
       fail(std::move(error));
   });
   return first;
+}
+
+/// Before the first request. What an answer leads to is not known, so a search
+/// that goes on to its last round is what is reckoned with.
+llvm::Error Searcher::sayForecast(int64_t round, size_t width,
+                                  llvm::ArrayRef<ChatRequest> requests) {
+  if (std::exchange(hasForecast, true))
+    return llvm::Error::success();
+  size_t later = 0;
+  if (options.kind != SearchKind::BestOfN)
+    for (int64_t next = round + 1; next <= int64_t(options.rounds); ++next)
+      for (size_t slot = 1; slot <= width; ++slot) {
+        llvm::Expected<std::optional<Talk>> known =
+            services.store.findTalk(task.key, next, slot);
+        if (!known)
+          return known.takeError();
+        later += !*known;
+      }
+  llvm::Expected<std::optional<ChatForecast>> cost =
+      services.client.forecast(requests, later);
+  if (!cost)
+    return cost.takeError();
+  if (!*cost)
+    return llvm::Error::success();
+  if (!(*cost)->usd)
+    outcome.remarks.push_back(
+        llvm::formatv("no price is known for {0}: money is not counted; the "
+                      "cap to use is budget-tokens, now {1}",
+                      services.client.provider(),
+                      (*cost)->capTokens ? std::to_string((*cost)->capTokens)
+                                         : std::string("without a limit"))
+            .str());
+  if (services.forecast)
+    services.forecast({unsigned(requests.size() + later), **cost});
+  return llvm::Error::success();
 }
 
 /// An answer that was paid for goes to the disk before anything else happens.
@@ -648,6 +698,8 @@ llvm::StringRef nameOf(SearchStop stop) {
     return "bound";
   case SearchStop::Pending:
     return "pending";
+  case SearchStop::Budget:
+    return "budget";
   case SearchStop::Trouble:
     return "trouble";
   }

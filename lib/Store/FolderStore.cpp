@@ -346,7 +346,7 @@ static llvm::Error checkContents(const std::string &folder) {
        !code && at != end; at.increment(code)) {
     llvm::StringRef name = llvm::sys::path::filename(at->path());
     bool part = llvm::is_contained(
-        {"records", "tasks", "trials", "talks", "searches"}, name);
+        {"records", "tasks", "trials", "talks", "searches", "spending"}, name);
     known |= part;
     other |= !part && !name.starts_with(".");
   }

@@ -47,6 +47,7 @@ private:
     std::unique_ptr<fsr::Compiler> compiler;
     std::unique_ptr<fsr::Device> device;
     fsr::Toolkit toolkit;
+    bool tasksCounted = false;
   };
 
   llvm::Error checkOptions();
@@ -59,6 +60,8 @@ private:
   llvm::Expected<fsr::ChatOptions> chatOptions();
   fsr::SearchOptions searchOptions();
   fsr::ProgressKind progressKind();
+  void printForecast(llvm::StringRef kernel,
+                     const fsr::SearchForecast &forecast);
   llvm::Error onMissing(fsr::KernelSite &site, llvm::StringRef target,
                         fsr::KernelOutcome &outcome);
 
@@ -157,8 +160,12 @@ llvm::Expected<fsr::ChatOptions> OptimizeGpuPass::chatOptions() {
   options.inFlight = inFlight;
   options.maxAnswerTokens = maxAnswerTokens;
   options.prices = prices;
-  options.budget.usd = budgetUsd;
-  options.budget.tokens = budgetTokens;
+  // A pass that is made by code has values and no occurrences.
+  if (budgetUsd.hasValue() || budgetUsd != fsr::ChatBudget::defaultUsd)
+    options.budget.usd = budgetUsd;
+  if (budgetTokens.hasValue() || budgetTokens != 0)
+    options.budget.tokens = budgetTokens;
+  options.spending = fsr::storeFolder(storePath) + "/spending";
   return options;
 }
 
@@ -225,6 +232,14 @@ fsr::ProgressKind OptimizeGpuPass::progressKind() {
   return fsr::ProgressKind::None;
 }
 
+void OptimizeGpuPass::printForecast(llvm::StringRef kernel,
+                                    const fsr::SearchForecast &forecast) {
+  // Said without being asked for: it is the moment to stop.
+  if (quiet || progress == fsr::ProgressMode::Off)
+    return;
+  shown->say(("fsr: " + kernel + ": " + describe(forecast)).str());
+}
+
 llvm::Error OptimizeGpuPass::search(fsr::KernelSite &site,
                                     llvm::StringRef chosenTarget,
                                     fsr::KernelOutcome &outcome) {
@@ -269,7 +284,13 @@ llvm::Error OptimizeGpuPass::search(fsr::KernelSite &site,
       },
       [&](const fsr::SearchEvent &event) {
         shown->event(event, services->client->spent().usd);
+      },
+      [&](const fsr::SearchForecast &forecast) {
+        printForecast(site.name, forecast);
       }};
+  if (!std::exchange(services->tasksCounted, true))
+    if (llvm::Error error = services->client->countTasks(replacer->taskKeys()))
+      return keep(std::move(error));
   fsr::ProgressSubject subject =
       fsr::progressSubject(site.name, searchOptions(), budgetUsd);
   subject.number = replacer->number();
@@ -292,6 +313,11 @@ llvm::Error OptimizeGpuPass::search(fsr::KernelSite &site,
                               .function(site.name))
         << remark::reason("answers pending: {0}",
                           llvm::join(found.pending, ", "));
+  if (found.winner && found.stop == fsr::SearchStop::Budget)
+    remark::analysis(loc, remark::RemarkOpts::name("BudgetReached")
+                              .category("fsr")
+                              .function(site.name))
+        << remark::reason("{0}", found.budget);
   return llvm::Error::success();
 }
 

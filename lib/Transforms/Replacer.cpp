@@ -151,8 +151,31 @@ LogicalResult Replacer::one(KernelSite &site, RecordStore *store,
   return finish();
 }
 
+std::vector<std::string> Replacer::taskKeys() {
+  std::vector<std::string> keys;
+  // A kernel that was replaced is another one now.
+  for (const KernelOutcome &outcome : results)
+    if (!outcome.key.empty())
+      keys.push_back(outcome.key);
+  for (const KernelSite &site : llvm::drop_begin(sites, results.size())) {
+    if (!isChosen(options.only, site.name) || !site.whyNot.empty())
+      continue;
+    llvm::Expected<std::string> key = targetOf(site, options.target);
+    if (key && key->empty() && options.deviceTarget)
+      key = options.deviceTarget();
+    if (key && !key->empty())
+      key = keyer.key(site, *key);
+    // What is wrong with it is said in its turn.
+    if (!key)
+      llvm::consumeError(key.takeError());
+    else if (!key->empty())
+      keys.push_back(std::move(*key));
+  }
+  return keys;
+}
+
 LogicalResult Replacer::run(RecordStore *store, const Miss &miss) {
-  std::vector<KernelSite> sites = findKernels(module);
+  sites = findKernels(module);
   results.reserve(sites.size());
   taken = llvm::count_if(sites, [&](const KernelSite &site) {
     return isChosen(options.only, site.name) && site.whyNot.empty();

@@ -57,6 +57,10 @@ public:
   /// Warns of trouble after the start; under `strict` it is an error.
   void trouble(mlir::Location loc, const llvm::Twine &message);
 
+  /// Keys of all kernels that the run goes through, as far as they have one.
+  /// To be called within `miss`.
+  std::vector<std::string> taskKeys();
+
   llvm::ArrayRef<KernelOutcome> outcomes() const { return results; }
   bool changedModule() const { return changed; }
   /// Which kernel is being done, from 1, among those that are chosen and taken,
@@ -72,6 +76,7 @@ private:
   mlir::ModuleOp module;
   const ReplacerOptions &options;
   KernelKeyer keyer;
+  std::vector<KernelSite> sites;
   /// What became of a key and target that missed, for its next kernel.
   llvm::StringMap<KernelOutcome> missed;
   std::vector<KernelOutcome> results;

@@ -54,6 +54,9 @@ static int conclude(const KernelTask &task, const TuneOptions &options,
                  << printable(found.trouble, /*keepLines=*/true) << "\n";
     return exits::trouble;
   }
+  if (!found.budget.empty())
+    os << "budget   " << printable(found.budget)
+       << "; under a higher cap the same command goes on\n";
   if (!found.pending.empty()) {
     os << "pending  " << llvm::join(found.pending, ", ") << "\n";
     return exits::pending;
@@ -119,9 +122,14 @@ llvm::Expected<int> fsr::searchTask(const KernelTask &task,
       },
       [&](const SearchEvent &event) {
         progress.event(event, (*client)->spent().usd);
+      },
+      [&](const SearchForecast &forecast) {
+        if (!options.quiet)
+          progress.say(printable(task.name) + ": " + describe(forecast));
       }};
-  progress.begin(
-      progressSubject(task.name, options.search, options.chat.budget.usd));
+  progress.begin(progressSubject(
+      task.name, options.search,
+      options.chat.budget.usd.value_or(ChatBudget::defaultUsd)));
   SearchOutcome found = runSearch(task, options.search, services);
   progress.end();
   ChatSpending spent = (*client)->spent();

@@ -116,12 +116,16 @@ cl::opt<int64_t> maxAnswerTokens("max-answer-tokens",
                                  cl::init(chatDefaults.maxAnswerTokens),
                                  cl::desc("Tokens that one answer may have"),
                                  cl::sub(search), cl::cat(category));
-cl::opt<double> budgetUsd("budget-usd", cl::init(5),
-                          cl::desc("Most money to spend, in US dollars "
-                                   "(default 5); 0: no limit"),
-                          cl::sub(search), cl::cat(category));
+cl::opt<double>
+    budgetUsd("budget-usd", cl::init(ChatBudget::defaultUsd),
+              cl::desc("Most US dollars that the task's answers may "
+                       "cost, all runs together (default 5 where "
+                       "the model has a price); 0: no limit"),
+              cl::sub(search), cl::cat(category));
 cl::opt<int64_t> budgetTokens("budget-tokens", cl::init(0),
-                              cl::desc("Most tokens to spend; 0: no limit"),
+                              cl::desc("Most tokens, likewise (default 1000000 "
+                                       "where there is no price); 0: no "
+                                       "limit"),
                               cl::sub(search), cl::cat(category));
 cl::opt<std::string> report("report", cl::value_desc("FILE"),
                             cl::desc("File for a JSON report of the run"),
@@ -185,8 +189,11 @@ static llvm::Expected<int> runSearchCommand(const KernelTask &task) {
   options.chat.inFlight = inFlight;
   options.chat.maxAnswerTokens = maxAnswerTokens;
   options.chat.prices = prices;
-  options.chat.budget.usd = budgetUsd;
-  options.chat.budget.tokens = budgetTokens;
+  if (budgetUsd.getNumOccurrences())
+    options.chat.budget.usd = budgetUsd;
+  if (budgetTokens.getNumOccurrences())
+    options.chat.budget.tokens = budgetTokens;
+  options.chat.spending = options.store + "/spending";
   return searchTask(task, options);
 }
 

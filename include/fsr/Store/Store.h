@@ -7,6 +7,7 @@
 //   trials/<task key>/<trial key>.json         how every candidate fared
 //   talks/<task key>/r<round>-s<slot>/         requests and answers
 //   tasks/<task key>.json                      the tasks themselves
+//   spending/<task key>/<run>.jsonl            what answers cost; kept by LLM
 //   searches/<task key>.json                   there while a search has not
 //   ended
 //

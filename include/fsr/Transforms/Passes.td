@@ -88,9 +88,13 @@ def OptimizeGpuPass : Pass<"fsr-optimize-gpu", "::mlir::ModuleOp"> {
     Option<"prices", "prices", "std::string", /*default=*/"\"\"",
            "JSON file of what models cost.">,
     Option<"budgetUsd", "budget-usd", "double", /*default=*/"5",
-           "US dollars that the run may spend on answers; 0: no limit.">,
+           "US dollars that answers for the module's kernels may cost, all "
+           "runs on this store together; 0: no limit. Not given: 5, and "
+           "nothing where the model has no price.">,
     Option<"budgetTokens", "budget-tokens", "int64_t", /*default=*/"0",
-           "Tokens that the run may spend on answers; 0: no limit.">,
+           "Tokens that those answers may take, all runs together; 0: no "
+           "limit. Not given: 1000000 where the model has no price and "
+           "budget-usd is not given either.">,
     Option<"device", "device", "std::string", /*default=*/"\"cuda\"",
            "Where candidates are validated and timed: cuda, cuda:N, "
            "exec:COMMAND.">,

@@ -65,10 +65,18 @@ public:
   std::map<std::string, std::string> answers; ///< By "r1-s2".
   std::string otherwise;                      ///< Empty: pending.
   std::set<std::string> failing;
+  std::set<std::string> overBudget;
+  std::optional<ChatForecast> money;
+  std::vector<std::pair<size_t, size_t>> forecasts; ///< Now, and later ones.
   std::vector<size_t> batches;
   std::vector<std::string> asked;
   std::map<std::string, std::string> prompts;
 
+  llvm::Expected<std::optional<ChatForecast>>
+  forecast(llvm::ArrayRef<ChatRequest> requests, size_t later) override {
+    forecasts.emplace_back(requests.size(), later);
+    return money;
+  }
   void ask(llvm::ArrayRef<ChatRequest> requests,
            llvm::function_ref<void(size_t, ChatResult)> done) override {
     batches.push_back(requests.size());
@@ -79,6 +87,10 @@ public:
           llvm::formatv("r{0}-s{1}", request.round, request.slot);
       asked.push_back(place);
       prompts[place] = request.prompt;
+      if (overBudget.count(place)) {
+        done(i, makeError(ErrorKind::OverBudget, "budget: no room: " + place));
+        continue;
+      }
       if (failing.count(place)) {
         done(i, makeError(ErrorKind::Unavailable, "no more: " + place));
         continue;
@@ -184,6 +196,8 @@ public:
 
 class SearchTest : public testing::Test {
 protected:
+  std::function<void(const SearchForecast &)> forecast;
+
   SearchOutcome run(std::function<void(const SearchEvent &)> observer = {}) {
     return runIn(folder.path, client, std::move(observer));
   }
@@ -208,7 +222,8 @@ protected:
                               build.cubin = "reference";
                               return llvm::Expected<Build>(build);
                             },
-                            std::move(observer)};
+                            std::move(observer),
+                            forecast};
     return runSearch(task, options, services);
   }
   static std::vector<std::string> keys(const SearchOutcome &outcome) {

@@ -260,6 +260,91 @@ TEST_F(SearchTest, AFailingProviderKeepsWhatWasAnswered) {
             0u);
 }
 
+TEST_F(SearchTest, ABudgetEndsASearchWithoutTrouble) {
+  options.width = 2;
+  options.rounds = 3;
+  client.otherwise = answer("time=50");
+  client.overBudget = {"r2-s2"};
+  SearchOutcome outcome = run();
+  EXPECT_EQ(outcome.stop, SearchStop::Budget);
+  EXPECT_EQ(nameOf(outcome.stop), "budget");
+  EXPECT_EQ(outcome.trouble, "");
+  EXPECT_EQ(outcome.budget, "budget: no room: r2-s2");
+  EXPECT_TRUE(outcome.winner) << "the best so far stays";
+  EXPECT_EQ(outcome.rounds.size(), 2u);
+  EXPECT_FALSE(client.prompts.count("r3-s1"));
+  // Under a higher cap nothing is repeated.
+  client.overBudget.clear();
+  client.asked.clear();
+  outcome = run();
+  EXPECT_EQ(outcome.stop, SearchStop::Rounds);
+  EXPECT_EQ(outcome.budget, "");
+  EXPECT_EQ(client.asked,
+            (std::vector<std::string>{"r2-s2", "r3-s2", "r3-s1"}));
+}
+
+TEST_F(SearchTest, TroubleWinsOverABudget) {
+  client.otherwise = answer("time=50");
+  client.overBudget = {"r1-s1"};
+  client.failing = {"r1-s2"};
+  EXPECT_EQ(run().stop, SearchStop::Trouble);
+}
+
+TEST_F(SearchTest, TheForecastIsSaidOnceBeforeTheFirstRequest) {
+  options.width = 2;
+  options.rounds = 3;
+  options.patience = 0;
+  client.otherwise = answer("time=50");
+  client.overBudget = {"r2-s1"};
+  client.money.emplace();
+  client.money->tokens = 7000;
+  client.money->usd = 0.5;
+  client.money->capUsd = 2;
+  client.money->before.usd = 0.25;
+  std::vector<std::string> said;
+  auto listen = [&](const SearchForecast &forecast) {
+    EXPECT_TRUE(client.batches.empty());
+    said.push_back(describe(forecast));
+  };
+  forecast = listen;
+  SearchOutcome outcome = run();
+  EXPECT_EQ(said, std::vector<std::string>{
+                      "at most 6 answers to come, for at most 0.5000 USD, "
+                      "7000 tokens; spent so far of the cap: 0.2500 of 2.0000 "
+                      "USD"});
+  EXPECT_EQ(client.forecasts, (std::vector<std::pair<size_t, size_t>>{{2, 4}}));
+  EXPECT_TRUE(outcome.remarks.empty());
+
+  // What the store has is not to come.
+  client.batches.clear();
+  client.forecasts.clear();
+  said.clear();
+  client.overBudget.clear();
+  client.money->usd.reset();
+  client.money->capUsd = 0;
+  client.money->capTokens = 9000;
+  outcome = run();
+  EXPECT_EQ(client.forecasts, (std::vector<std::pair<size_t, size_t>>{{1, 2}}));
+  EXPECT_EQ(said, std::vector<std::string>{
+                      "at most 3 answers to come, for at most 7000 tokens; no "
+                      "price is known, money is not counted; spent so far of "
+                      "the cap: 0 of 9000 tokens"});
+  EXPECT_EQ(outcome.remarks,
+            std::vector<std::string>{
+                "no price is known for fake: money is not counted; the cap to "
+                "use is budget-tokens, now 9000"});
+
+  // Nothing to come: not a word. Nor where nothing is charged.
+  client.batches.clear();
+  said.clear();
+  EXPECT_EQ(run().asked, 0u);
+  EXPECT_TRUE(said.empty());
+  options.rounds = 4;
+  client.money.reset();
+  EXPECT_EQ(run().asked, 2u);
+  EXPECT_TRUE(said.empty());
+}
+
 TEST_F(SearchTest, TheControlSharesTheFirstRoundAndHasNoFeedback) {
   options.width = 2;
   options.rounds = 2;
