@@ -43,6 +43,9 @@ LoadedTalk loadTalk(llvm::StringRef path, llvm::StringRef taskKey,
   auto damaged = [&](llvm::Error error) {
     return end(State::Damaged, llvm::toString(std::move(error)));
   };
+  auto unreadable = [&](llvm::Error error) {
+    return end(State::Unreadable, llvm::toString(std::move(error)));
+  };
   auto read = [&](llvm::StringRef name) {
     return readFile((path + "/" + name).str(), maxTalkTextBytes);
   };
@@ -55,7 +58,7 @@ LoadedTalk loadTalk(llvm::StringRef path, llvm::StringRef taskKey,
 
   llvm::Expected<std::string> text = read(jsonFile);
   if (!text)
-    return damaged(text.takeError());
+    return unreadable(text.takeError());
   llvm::Expected<llvm::json::Value> json = parseJson(*text);
   if (!json)
     return end(State::Damaged,
@@ -89,7 +92,7 @@ LoadedTalk loadTalk(llvm::StringRef path, llvm::StringRef taskKey,
         std::tuple(answerFile, "answer_sha256", &talk.answer)}) {
     llvm::Expected<std::string> bytes = read(name);
     if (!bytes)
-      return damaged(bytes.takeError());
+      return unreadable(bytes.takeError());
     if (object->getString(hashKey) != llvm::StringRef(sha256(*bytes)))
       return end(State::Changed, "the file '" + name +
                                      "' was changed: its SHA-256 is not the "

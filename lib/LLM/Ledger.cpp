@@ -241,7 +241,13 @@ llvm::Error Ledger::refresh() {
     if (!listing)
       return failed("list", folder + "/" + key, errno);
     llvm::scope_exit close([&, open = listing] { ::closedir(open); });
-    while (dirent *entry = ::readdir(listing)) {
+    while (true) {
+      errno = 0; // Tells the end from a failure.
+      dirent *entry = ::readdir(listing);
+      if (!entry && errno)
+        return failed("list", folder + "/" + key, errno);
+      if (!entry)
+        break;
       llvm::StringRef name = entry->d_name;
       if (name.starts_with(".") || !name.ends_with(suffix) ||
           name.drop_back(suffix.size()) == run)
@@ -359,7 +365,9 @@ Ledger::setAside(const ChatRequest &request, const Cost &dearest,
                         dearest)))
     return error;
   if (::fdatasync(*task.own) != 0)
-    return failed("write", folder + "/" + request.taskKey + "/" + run, errno);
+    return failed("write",
+                  folder + "/" + request.taskKey + "/" + run + suffix.str(),
+                  errno);
   return call;
 }
 

@@ -54,6 +54,9 @@ private:
     case LoadedTalk::State::Damaged:
       return makeError(ErrorKind::Corrupt,
                        "talk '" + path + "': " + talk.fault);
+    case LoadedTalk::State::Unreadable:
+      return makeError(ErrorKind::Unavailable,
+                       "talk '" + path + "': " + talk.fault);
     }
 
     ChatAnswer answer;

@@ -347,6 +347,8 @@ llvm::Error Searcher::askMissing(int64_t round, std::vector<SlotState> &slots,
       if (kindOf(error) != ErrorKind::OverBudget)
         return fail(std::move(error));
       outcome.budget = llvm::toString(std::move(error));
+      --outcome.asked;
+      --summary.asked;
       return;
     }
     if (!*result) {

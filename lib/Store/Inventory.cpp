@@ -190,6 +190,7 @@ llvm::Error Walk::talk(StoreEntry &entry, llvm::StringRef taskKey,
   case LoadedTalk::State::OtherVersion:
   case LoadedTalk::State::Changed:
   case LoadedTalk::State::Damaged:
+  case LoadedTalk::State::Unreadable:
     break;
   }
   return report(entry, State::Faulty, std::move(loaded.fault));

@@ -65,6 +65,9 @@ llvm::Error fsr::store::addTalk(llvm::StringRef store, const Talk &talk) {
   if (there.state == LoadedTalk::State::OtherVersion)
     return makeError(ErrorKind::Unsupported,
                      "talk '" + path + "': " + there.fault);
+  if (there.state == LoadedTalk::State::Unreadable)
+    return makeError(ErrorKind::Unavailable,
+                     "talk '" + path + "': " + there.fault);
   // Another question, or damaged: whatever can be read of it was paid for. A
   // rename never replaces a folder that holds something, so that two who do
   // this at once both succeed.
@@ -81,7 +84,14 @@ llvm::Error fsr::store::addTalk(llvm::StringRef store, const Talk &talk) {
   if (llvm::sys::fs::exists(path))
     return makeError(ErrorKind::Unavailable, "cannot move the talk '" + path +
                                                  "' aside: " + code.message());
-  return writeFolderAtomically(path, files).takeError();
+  llvm::Expected<bool> again = writeFolderAtomically(path, files);
+  if (!again)
+    return again.takeError();
+  if (!*again)
+    return makeError(ErrorKind::Unavailable,
+                     "cannot keep the talk '" + path +
+                         "': another writer took its place");
+  return llvm::Error::success();
 }
 
 llvm::Expected<std::optional<Talk>>
@@ -100,6 +110,10 @@ fsr::store::findTalk(llvm::StringRef store, llvm::StringRef taskKey,
   case LoadedTalk::State::OtherVersion:
     // Its place cannot take another answer: better known before one is paid.
     return makeError(ErrorKind::Unsupported,
+                     "talk '" + path + "': " + loaded.fault);
+  case LoadedTalk::State::Unreadable:
+    // Perhaps only now: it was paid for, and is not to be asked for again.
+    return makeError(ErrorKind::Unavailable,
                      "talk '" + path + "': " + loaded.fault);
   case LoadedTalk::State::Missing:
   case LoadedTalk::State::Unfinished:

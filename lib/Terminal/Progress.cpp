@@ -214,7 +214,7 @@ void Progress::begin(ProgressSubject subject) {
   state = ProgressState();
   state.subject = std::move(subject);
   start = TimeLeft::Clock::now();
-  timeLeft.emplace(state.subject.rounds, state.subject.width);
+  timeLeft.emplace(state.subject.rounds, state.subject.width, start);
   isOn = true;
   draws = kind == ProgressKind::Live && !shown().drawing;
   if (!draws)

@@ -237,7 +237,7 @@ void OptimizeGpuPass::printForecast(llvm::StringRef kernel,
   // Said without being asked for: it is the moment to stop.
   if (quiet || progress == fsr::ProgressMode::Off)
     return;
-  shown->say(("fsr: " + kernel + ": " + describe(forecast)).str());
+  shown->say((kernel + ": " + describe(forecast)).str());
 }
 
 llvm::Error OptimizeGpuPass::search(fsr::KernelSite &site,
@@ -271,6 +271,7 @@ llvm::Error OptimizeGpuPass::search(fsr::KernelSite &site,
   if (llvm::Error error = fsr::lowerReferenceInChild(*task))
     return keep(std::move(error));
 
+  double earlierUsd = 0;
   fsr::SearchServices with{
       *services->client,
       *services->compiler,
@@ -283,9 +284,11 @@ llvm::Error OptimizeGpuPass::search(fsr::KernelSite &site,
         return fsr::assemblePtx(services->toolkit, of.reference.ptx, of.target);
       },
       [&](const fsr::SearchEvent &event) {
-        shown->event(event, services->client->spent().usd);
+        shown->event(event, earlierUsd + services->client->spent().usd);
       },
       [&](const fsr::SearchForecast &forecast) {
+        // All runs count to the cap that the line names.
+        earlierUsd = forecast.cost.before.usd - services->client->spent().usd;
         printForecast(site.name, forecast);
       }};
   if (!std::exchange(services->tasksCounted, true))

@@ -46,7 +46,8 @@ def at(report, path):
     return report
 
 
-OPTIONAL = {"detail", "record", "measurement", "evidence", "stopped", "best_before", "best_after"}
+OPTIONAL = {"detail", "record", "measurement", "evidence", "stopped", "best_before", "best_after",
+            "full"}
 
 
 def broken_forms(report):

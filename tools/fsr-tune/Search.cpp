@@ -111,6 +111,7 @@ llvm::Expected<int> fsr::searchTask(const KernelTask &task,
   if (!bench)
     return bench.takeError();
 
+  double earlierUsd = 0;
   SearchServices services{
       **client,
       *bench->compiler,
@@ -121,9 +122,11 @@ llvm::Expected<int> fsr::searchTask(const KernelTask &task,
         return assemblePtx(bench->toolkit, of.reference.ptx, of.target);
       },
       [&](const SearchEvent &event) {
-        progress.event(event, (*client)->spent().usd);
+        progress.event(event, earlierUsd + (*client)->spent().usd);
       },
       [&](const SearchForecast &forecast) {
+        // All runs count to the cap that the line names.
+        earlierUsd = forecast.cost.before.usd - (*client)->spent().usd;
         if (!options.quiet)
           progress.say(printable(task.name) + ": " + describe(forecast));
       }};

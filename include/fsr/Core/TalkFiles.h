@@ -31,7 +31,8 @@ struct LoadedTalk {
     Unfinished,   ///< One of the files is missing.
     OtherVersion, ///< Not judged further.
     Changed,      ///< A file does not match its hash.
-    Damaged,      ///< Unreadable, or of another place.
+    Damaged,      ///< No talk, or of another place.
+    Unreadable,   ///< A read failed: what it is cannot be said.
   };
   State state = State::Missing;
   std::string fault; ///< One sentence, where it is there but not whole.

@@ -8,8 +8,7 @@
 //   talks/<task key>/r<round>-s<slot>/         requests and answers
 //   tasks/<task key>.json                      the tasks themselves
 //   spending/<task key>/<run>.jsonl            what answers cost; kept by LLM
-//   searches/<task key>.json                   there while a search has not
-//   ended
+//   searches/<task key>.json                   of a search that has not ended
 //
 // A record is staged and renamed once, so two writers are safe and a kill
 // leaves nothing half. A record of an unknown version or an unfinished one is

@@ -21,8 +21,10 @@ class TimeLeft {
 public:
   using Clock = std::chrono::steady_clock;
 
-  /// A search of up to `rounds` rounds with `width` answers each.
-  TimeLeft(unsigned rounds, unsigned width) : rounds(rounds), width(width) {}
+  /// A search of up to `rounds` rounds with `width` answers each, from `start`
+  /// on.
+  TimeLeft(unsigned rounds, unsigned width, Clock::time_point start)
+      : rounds(rounds), width(width), begun(start), last(start) {}
 
   void event(const SearchEvent &event, Clock::time_point now);
 

@@ -41,8 +41,15 @@ protected:
   }
 
   TimeLeft::Clock::time_point start = TimeLeft::Clock::now();
-  TimeLeft left{3, 2};
+  TimeLeft left{3, 2, start};
 };
+
+TEST_F(TimeLeftTest, ASearchWhoseAnswersAreAllThereBeginsWithATrial) {
+  left = TimeLeft(1, 2, start);
+  at(20, Kind::Finished, 1, 1);
+  at(40, Kind::Finished, 1, 2);
+  EXPECT_EQ(after(40), 20) << "the first answer took 20 s";
+}
 
 TEST_F(TimeLeftTest, SaysNothingBeforeAnAnswerWasTried) {
   EXPECT_EQ(after(1), -1);
