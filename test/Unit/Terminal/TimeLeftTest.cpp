@@ -45,7 +45,7 @@ protected:
 };
 
 TEST_F(TimeLeftTest, ASearchWhoseAnswersAreAllThereBeginsWithATrial) {
-  left = TimeLeft(1, 2, start);
+  left = TimeLeft(1, 3, start);
   at(20, Kind::Finished, 1, 1);
   at(40, Kind::Finished, 1, 2);
   EXPECT_EQ(after(40), 20) << "the first answer took 20 s";
