@@ -5,6 +5,9 @@
 #   cuda-device   a GPU; overruled by --param=cuda_device=0 or 1
 #   mlir-tools    mlir-opt and mlir-translate of LLVM 22
 #   default-build  the build folder is the one that tools/dev/try uses
+#   local-model   what tools/dev/local-model installs, found where it puts it
+#   jsonschema    the Python package, of the Python that runs lit (Debian:
+#                 python3-jsonschema)
 #   shellcheck, clang-format  the programs
 # pylint: disable=undefined-variable
 import glob
@@ -87,6 +90,21 @@ def has_device():
         return False
 
 
+def find_local_model():
+    """The folder of tools/dev/local-model, or nothing where it has not been run."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    folder = os.environ.get("FSR_LOCAL_MODEL") or os.path.join(
+        cache, "fsr", "local-model"
+    )
+    needed = ("ready", "model.gguf", "venv/bin/python")
+    if all(os.path.exists(os.path.join(folder, name)) for name in needed):
+        return folder
+    return ""
+
+
+local_model = find_local_model()
+if local_model:
+    config.available_features.add("local-model")
 if find_toolkit():
     config.available_features.add("cuda-toolkit")
 if has_device():
@@ -105,6 +123,13 @@ if shutil.which("shellcheck"):
     config.available_features.add("shellcheck")
 if shutil.which("clang-format-22"):
     config.available_features.add("clang-format")
+
+try:
+    from jsonschema import Draft202012Validator  # pylint: disable=unused-import
+
+    config.available_features.add("jsonschema")
+except ImportError:
+    pass
 
 runner_libraries = ",".join(
     [
@@ -129,6 +154,7 @@ for name, value in (
     ("%kernels", os.path.join(config.fsr_src_root, "benchmarks", "kernels")),
     ("%dev", os.path.join(config.fsr_src_root, "tools", "dev")),
     ("%python", sys.executable),
+    ("%local_model", local_model),
     ("%gpu", "env -u CUDA_VISIBLE_DEVICES"),
 ):
     config.substitutions.append((name + r"\b", value.replace("\\", r"\\")))

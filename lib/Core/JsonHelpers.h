@@ -175,13 +175,15 @@ inline bool mapOptionalNatural(llvm::json::ObjectMapper &mapper,
 /// "format_version".
 template <int64_t Version>
 bool mapVersion(llvm::json::ObjectMapper &mapper, llvm::json::Path path) {
-  static_assert(Version == 1, "the message below names the version");
+  static_assert(Version == 1 || Version == 2, "the messages name the version");
   int64_t version = 0;
   if (!mapper.map("format_version", version))
     return false;
   if (version == Version)
     return true;
-  path.field("format_version").report("expected format version 1");
+  path.field("format_version")
+      .report(Version == 1 ? llvm::StringLiteral("expected format version 1")
+                           : llvm::StringLiteral("expected format version 2"));
   return false;
 }
 

@@ -11,6 +11,9 @@
 
 #include "JsonHelpers.h"
 
+#include "fsr/Support/Error.h"
+#include "fsr/Support/Json.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -400,6 +403,29 @@ bool fromJSON(const llvm::json::Value &json, KernelTask &value,
          mapper.mapOptional("fast_math", value.fastMath) &&
          mapper.mapOptional("work", value.work) &&
          mapper.map("workload", value.workload) && checkTask(value, path);
+}
+
+std::string printTask(const KernelTask &task) {
+  return printSealed(std::move(*toJSON(task).getAsObject()));
+}
+
+llvm::Expected<KernelTask> parseTask(llvm::StringRef text) {
+  llvm::Expected<llvm::json::Value> json = parseJson(text);
+  if (!json)
+    return json.takeError();
+  llvm::json::Object *object = json->getAsObject();
+  std::optional<int64_t> version =
+      object ? object->getInteger("format_version") : std::nullopt;
+  bool isOther = version && *version != KernelTask::formatVersion;
+  if (object && version && !isOther)
+    if (llvm::Error error = unseal(*object))
+      return std::move(error);
+  llvm::json::Path::Root root("task");
+  KernelTask task;
+  if (fromJSON(*json, task, root))
+    return task;
+  return makeError(isOther ? ErrorKind::Unsupported : ErrorKind::Corrupt,
+                   llvm::toString(root.getError()));
 }
 
 } // namespace fsr

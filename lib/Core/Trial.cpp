@@ -103,6 +103,23 @@ std::string Trial::key() const {
   return hasher.digest();
 }
 
+Trial Record::trial() const {
+  Trial trial;
+  trial.taskKey = taskKey;
+  trial.candidateHash = candidate.hash();
+  trial.parameters = parameters;
+  trial.round = round;
+  trial.slot = slot;
+  trial.verdict = Verdict::Accepted;
+  trial.message = message;
+  trial.full = true;
+  trial.isModelled = evidence.level == EvidenceLevel::Modelled;
+  trial.resources = resources;
+  trial.measurement = measurement;
+  trial.evidence = evidence;
+  return trial;
+}
+
 llvm::json::Value toJSON(const KernelResources &value) {
   return llvm::json::Object{{"kernel", text(value.kernel)},
                             {"registers", value.registers},
@@ -230,6 +247,7 @@ llvm::json::Value toJSON(const Trial &value) {
                             {"slot", value.slot},
                             {"verdict", nameOf(value.verdict)},
                             {"message", text(value.message)},
+                            {"full", value.full},
                             {"resources", llvm::json::Array(value.resources)},
                             {"evidence", toJSON(value.evidence)}};
   if (value.measurement)
@@ -246,6 +264,7 @@ bool fromJSON(const llvm::json::Value &json, Trial &value,
   std::string verdict;
   if (!mapper || !mapper.map("task_key", value.taskKey) ||
       !mapper.map("candidate_hash", value.candidateHash) ||
+      !mapper.mapOptional("full", value.full) ||
       !mapper.mapOptional("parameters", value.parameters) ||
       !mapOptionalNatural(mapper, "round", value.round) ||
       !mapOptionalNatural(mapper, "slot", value.slot) ||
@@ -283,6 +302,7 @@ llvm::json::Value toJSON(const Record &value) {
                             {"resources", llvm::json::Array(value.resources)},
                             {"measurement", toJSON(value.measurement)},
                             {"evidence", toJSON(value.evidence)},
+                            {"message", text(value.message)},
                             {"provider", text(value.provider)},
                             {"round", value.round},
                             {"slot", value.slot}};
@@ -304,6 +324,7 @@ bool fromJSON(const llvm::json::Value &json, Record &value,
       !mapper.mapOptional("resources", value.resources) ||
       !mapper.map("measurement", value.measurement) ||
       !mapper.map("evidence", value.evidence) ||
+      !mapper.mapOptional("message", value.message) ||
       !mapper.mapOptional("provider", value.provider) ||
       !mapOptionalNatural(mapper, "round", value.round) ||
       !mapOptionalNatural(mapper, "slot", value.slot))

@@ -24,6 +24,7 @@ llvm::StringRef fsr::wireName(ErrorKind kind) {
   case ErrorKind::BadInput:
     return "bad-input";
   case ErrorKind::Unavailable:
+  case ErrorKind::OverBudget: // No worker spends.
     return "unavailable";
   case ErrorKind::TimedOut:
     return "timed-out";

@@ -22,9 +22,6 @@ namespace fsr {
 static constexpr int64_t formatVersion = 1;
 static constexpr uint64_t maxFileBytes = uint64_t(1) << 20;
 static constexpr double highestPrice = 1e6;
-/// Of one call; a server that reports more is not believed. Keeps the sums of
-/// any number of calls far from overflow.
-static constexpr int64_t mostTokens = int64_t(1) << 40;
 
 static llvm::Expected<double> readPrice(const llvm::json::Object &model,
                                         llvm::StringRef field) {
@@ -72,78 +69,138 @@ findInFile(llvm::StringRef model, llvm::StringRef path) {
   return ModelPrice{*prompt, *answer};
 }
 
-llvm::Expected<ModelPrice> findPrice(llvm::StringRef model,
-                                     const ChatOptions &options) {
+llvm::Expected<Terms> findTerms(llvm::StringRef model,
+                                const ChatOptions &options) {
   const ChatBudget &budget = options.budget;
-  if (!(budget.usd >= 0) || std::isinf(budget.usd) || budget.tokens < 0)
+  Terms terms;
+  terms.capUsd = budget.usd.value_or(0);
+  terms.capTokens = budget.tokens.value_or(0);
+  if (!(terms.capUsd >= 0) || std::isinf(terms.capUsd) || terms.capTokens < 0)
     return makeError(ErrorKind::BadInput,
                      "budget: expected numbers from 0, where 0 is no limit");
-  std::optional<ModelPrice> price;
   if (!options.prices.empty()) {
     auto found = findInFile(model, options.prices);
     if (!found)
       return found.takeError();
-    price = *found;
+    terms.price = *found;
   }
-  if (price)
-    return *price;
-  if (budget.usd > 0)
+  if (terms.price) {
+    terms.capUsd = budget.usd.value_or(ChatBudget::defaultUsd);
+    return terms;
+  }
+  if (terms.capUsd > 0)
     return makeError(
         ErrorKind::BadInput,
-        "a budget of " + llvm::formatv("{0:F2}", budget.usd) +
+        "a budget of " + llvm::formatv("{0:F2}", terms.capUsd) +
             " USD cannot be kept: " +
             (options.prices.empty()
                  ? "no price file is given"
                  : options.prices + " has no price for '" + model + "'"));
-  return ModelPrice();
+  if (!budget.usd)
+    terms.capTokens = budget.tokens.value_or(ChatBudget::defaultTokens);
+  return terms;
 }
 
-static Tokens operator+(const Tokens &a, const Tokens &b) {
-  return {a.prompt + b.prompt, a.answer + b.answer};
+llvm::Error Account::count(llvm::ArrayRef<std::string> taskKeys) {
+  return ledger ? ledger->count(taskKeys) : llvm::Error::success();
 }
 
-static Tokens operator-(const Tokens &a, const Tokens &b) {
-  return {a.prompt - b.prompt, a.answer - b.answer};
+Cost Account::costOf(const Tokens &tokens) const {
+  Cost cost{tokens, std::nullopt};
+  if (terms.price)
+    cost.usd = usd(tokens);
+  return cost;
 }
 
-static int64_t sum(const Tokens &tokens) {
-  return tokens.prompt + tokens.answer;
-}
-
-bool Account::reserve(const Tokens &dearest) {
+bool Account::fits(const Tokens &dearest, const Spent &byOthers) const {
   Tokens all = used + reserved + dearest;
-  if (budget.tokens > 0 && sum(all) > budget.tokens)
+  if (terms.capTokens > 0 &&
+      all.sum() + byOthers.tokens.sum() > terms.capTokens)
     return false;
-  if (budget.usd > 0 && price.usd(all) > budget.usd)
-    return false;
-  reserved = reserved + dearest;
-  return true;
+  return !(terms.capUsd > 0 && usd(all) + usd(byOthers) > terms.capUsd);
 }
 
-void Account::release(const Tokens &dearest) { reserved = reserved - dearest; }
+llvm::Expected<std::optional<Reservation>>
+Account::reserve(const ChatRequest &request, const Tokens &dearest) {
+  Reservation reservation{dearest, request.taskKey, 0};
+  if (!ledger) {
+    if (!fits(dearest, others))
+      return std::nullopt;
+  } else {
+    if (llvm::Error error = ledger->count(request.taskKey))
+      return error;
+    auto call =
+        ledger->setAside(request, costOf(dearest), [&](const Spent &byOthers) {
+          others = byOthers;
+          return fits(dearest, byOthers);
+        });
+    if (!call)
+      return addContext(call.takeError(), "budget");
+    if (!*call)
+      return std::nullopt;
+    reservation.call = **call;
+  }
+  reserved = reserved + dearest;
+  return reservation;
+}
 
-void Account::settle(const Tokens &dearest, const Tokens &cost) {
-  release(dearest);
-  used = used + Tokens{std::clamp<int64_t>(cost.prompt, 0, mostTokens),
-                       std::clamp<int64_t>(cost.answer, 0, mostTokens)};
+void Account::writeDown(const Reservation &reservation, const Tokens &cost) {
+  // Where it cannot be written the dearest stays, and no cap is passed.
+  if (ledger)
+    llvm::consumeError(
+        ledger->settle(reservation.taskKey, reservation.call, costOf(cost)));
+}
+
+void Account::release(const Reservation &reservation) {
+  reserved = reserved - reservation.dearest;
+  writeDown(reservation, {});
+}
+
+void Account::settle(const Reservation &reservation, const Tokens &cost) {
+  Tokens believed{std::clamp<int64_t>(cost.prompt, 0, mostTokens),
+                  std::clamp<int64_t>(cost.answer, 0, mostTokens)};
+  reserved = reserved - reservation.dearest;
+  used = used + believed;
   ++calls;
+  writeDown(reservation, believed);
 }
 
 std::string Account::shortfall(const Tokens &dearest) const {
-  if (budget.tokens > 0 && sum(used + reserved + dearest) > budget.tokens)
+  int64_t tokens = used.sum() + others.tokens.sum();
+  if (terms.capTokens > 0 &&
+      tokens + reserved.sum() + dearest.sum() > terms.capTokens)
     return llvm::formatv("budget: a call can take {0} tokens; {1} of {2} are "
                          "left",
-                         sum(dearest),
-                         std::max<int64_t>(0, budget.tokens - sum(used)),
-                         budget.tokens);
+                         dearest.sum(),
+                         std::max<int64_t>(0, terms.capTokens - tokens),
+                         terms.capTokens);
   return llvm::formatv("budget: a call can cost {0:F4} USD; {1:F4} of {2:F4} "
                        "are left",
-                       price.usd(dearest),
-                       std::max(0.0, budget.usd - price.usd(used)), budget.usd);
+                       usd(dearest),
+                       std::max(0.0, terms.capUsd - usd(used) - usd(others)),
+                       terms.capUsd);
+}
+
+llvm::Expected<ChatForecast> Account::forecast(const Tokens &tokens) {
+  if (ledger) {
+    auto read = ledger->others();
+    if (!read)
+      return addContext(read.takeError(), "budget");
+    others = *read;
+  }
+  ChatForecast forecast;
+  forecast.tokens = tokens.sum();
+  forecast.usd = costOf(tokens).usd;
+  forecast.capUsd = terms.capUsd;
+  forecast.capTokens = terms.capTokens;
+  forecast.before = {others.calls + calls, others.tokens.prompt + used.prompt,
+                     others.tokens.answer + used.answer,
+                     usd(others) + usd(used)};
+  return forecast;
 }
 
 ChatSpending Account::spent() const {
-  return {calls, used.prompt, used.answer, price.usd(used)};
+  return {calls, used.prompt, used.answer, usd(used)};
 }
 
 } // namespace fsr

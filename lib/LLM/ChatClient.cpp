@@ -16,7 +16,14 @@ namespace fsr {
 
 ChatClient::~ChatClient() = default;
 
-double ChatClient::dearestUsd(llvm::ArrayRef<ChatRequest>) const { return 0; }
+llvm::Error ChatClient::countTasks(llvm::ArrayRef<std::string>) {
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::optional<ChatForecast>>
+ChatClient::forecast(llvm::ArrayRef<ChatRequest>, size_t) {
+  return std::nullopt;
+}
 
 ChatSpending ChatClient::spent() const { return {}; }
 

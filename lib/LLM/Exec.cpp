@@ -110,7 +110,7 @@ makeExecClient(llvm::StringRef command, const ChatOptions &options) {
   if (findOnPath(words->front()).empty())
     return makeError(ErrorKind::BadInput,
                      "there is no program '" + words->front() + "'");
-  if (options.budget.tokens > 0)
+  if (options.budget.tokens.value_or(0) > 0)
     return makeError(ErrorKind::BadInput,
                      "a budget of tokens cannot be kept: a command does not "
                      "say how many it takes");

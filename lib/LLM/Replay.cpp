@@ -1,30 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Talks that a store recorded, given out again: talks/<task key>/r<R>-s<S>/
-// with talk.json, request.md and answer.md (docs/formats/store.md). Only reads;
-// never the network. A talk is found by task, round and slot, not by its
-// prompt, so that a better template does not make recordings useless; that the
-// prompt has changed is said.
+// Talks that a store recorded, given out again, each judged by the reader that
+// the store uses. Only reads; never the network. A talk is found by task, round
+// and slot, not by its prompt, so that a better template does not make
+// recordings useless; that the prompt has changed is said.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Clients.h"
 
-#include "fsr/Core/Trial.h"
+#include "fsr/Core/TalkFiles.h"
 #include "fsr/Support/Error.h"
-#include "fsr/Support/Files.h"
-#include "fsr/Support/Json.h"
 
-#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
 
 namespace fsr {
 namespace {
-
-constexpr uint64_t maxTalkBytes = uint64_t(16) << 20;
 
 class ReplayClient final : public ChatClient {
 public:
@@ -45,64 +38,49 @@ private:
         !llvm::all_of(request.taskKey, llvm::isAlnum))
       return makeError(ErrorKind::BadInput, "task key '" + request.taskKey +
                                                 "': expected hex digits");
-    llvm::SmallString<256> talk(folder);
-    llvm::sys::path::append(talk, "talks", request.taskKey,
-                            "r" + llvm::Twine(request.round) + "-s" +
-                                llvm::Twine(request.slot));
-    if (!llvm::sys::fs::is_directory(talk))
-      return makeError(ErrorKind::Unavailable,
-                       "no talk is recorded for kernel '" + request.taskName +
-                           "', round " + llvm::Twine(request.round) +
-                           ", slot " + llvm::Twine(request.slot) +
-                           ": expected the folder " + talk);
-
-    auto read = [&](llvm::StringRef name) {
-      llvm::SmallString<256> path(talk);
-      llvm::sys::path::append(path, name);
-      return readFile(path, maxTalkBytes);
-    };
-    auto head = read("talk.json");
-    if (!head)
-      return head.takeError();
-    auto recorded = parseTalk(*head);
-    if (!recorded)
-      return addContext(recorded.takeError(), talk + ": talk.json");
-    if (recorded->taskKey != request.taskKey)
+    std::string path =
+        talkFolder(folder, request.taskKey, request.round, request.slot);
+    LoadedTalk talk =
+        loadTalk(path, request.taskKey, request.round, request.slot);
+    switch (talk.state) {
+    case LoadedTalk::State::Whole:
+      break;
+    case LoadedTalk::State::Missing:
+      return none(request, "expected the folder " + path);
+    case LoadedTalk::State::Unfinished:
+    case LoadedTalk::State::OtherVersion:
+      return none(request, "'" + path + "' is passed over: " + talk.fault);
+    case LoadedTalk::State::Changed:
+    case LoadedTalk::State::Damaged:
       return makeError(ErrorKind::Corrupt,
-                       talk + ": talk.json: it is of the task '" +
-                           recorded->taskKey + "'");
-    auto prompt = read("request.md");
-    if (!prompt)
-      return prompt.takeError();
-    auto text = read("answer.md");
-    if (!text)
-      return text.takeError();
+                       "talk '" + path + "': " + talk.fault);
+    case LoadedTalk::State::Unreadable:
+      return makeError(ErrorKind::Unavailable,
+                       "talk '" + path + "': " + talk.fault);
+    }
 
     ChatAnswer answer;
-    answer.text = std::move(*text);
-    answer.promptTokens = recorded->promptTokens;
-    answer.answerTokens = recorded->answerTokens;
-    if (*prompt != request.prompt) {
+    answer.text = std::move(talk.talk.answer);
+    answer.promptTokens = talk.talk.promptTokens;
+    answer.answerTokens = talk.talk.answerTokens;
+    if (talk.talk.request != request.prompt) {
       std::string changed = "the prompt for kernel '" + request.taskName +
                             "', round " + std::to_string(request.round) +
                             ", slot " + std::to_string(request.slot) +
                             " has changed since it was recorded";
       if (options.replayStrict)
-        return makeError(ErrorKind::BadInput, talk + ": " + changed);
+        return makeError(ErrorKind::BadInput, path + ": " + changed);
       answer.remark = std::move(changed);
+      answer.request = std::move(talk.talk.request);
     }
     return answer;
   }
 
-  static llvm::Expected<Talk> parseTalk(llvm::StringRef text) {
-    auto json = parseJson(text);
-    if (!json)
-      return json.takeError();
-    Talk talk;
-    llvm::json::Path::Root root("talk");
-    if (!fromJSON(*json, talk, root))
-      return makeError(ErrorKind::Corrupt, llvm::toString(root.getError()));
-    return talk;
+  static llvm::Error none(const ChatRequest &request, const llvm::Twine &why) {
+    return makeError(ErrorKind::Unavailable,
+                     "no talk is recorded for kernel '" + request.taskName +
+                         "', round " + llvm::Twine(request.round) + ", slot " +
+                         llvm::Twine(request.slot) + ": " + why);
   }
 
   std::string folder;

@@ -37,24 +37,24 @@ constexpr int64_t bytesOfToken = 3; ///< For estimates only.
 class ServerClient final : public ChatClient {
 public:
   ServerClient(const Dialect &dialect, llvm::StringRef model,
-               std::string address, std::string key, const ModelPrice &price,
+               std::string address, std::string key, const Terms &terms,
                std::unique_ptr<HttpPool> pool, const ChatOptions &options)
       : dialect(dialect), model(model), url(address + dialect.path.str()),
         name((dialect.name + ":" + model).str()), key(std::move(key)),
         limitField(llvm::StringRef(address) == dialect.url
                        ? dialect.limitField
                        : dialect.otherLimitField),
-        price(price), account(options.budget, price), pool(std::move(pool)),
+        isCapped(terms.capUsd > 0 || terms.capTokens > 0),
+        account(terms, makeLedger(options, name)), pool(std::move(pool)),
         options(options), random(std::random_device()()) {}
 
   llvm::StringRef provider() const override { return name; }
   ChatSpending spent() const override { return account.spent(); }
-  double dearestUsd(llvm::ArrayRef<ChatRequest> requests) const override {
-    double usd = 0;
-    for (const ChatRequest &request : requests)
-      usd += price.usd(dearest(bodyOf(request)));
-    return usd;
+  llvm::Error countTasks(llvm::ArrayRef<std::string> taskKeys) override {
+    return account.count(taskKeys);
   }
+  llvm::Expected<std::optional<ChatForecast>>
+  forecast(llvm::ArrayRef<ChatRequest> requests, size_t later) override;
   void ask(llvm::ArrayRef<ChatRequest> requests,
            llvm::function_ref<void(size_t, ChatResult)> done) override;
 
@@ -64,12 +64,18 @@ private:
     State state = State::Waiting;
     Clock::time_point notBefore;
     unsigned retries = 0;
-    Tokens reserved;
+    Reservation reserved;
     llvm::StringRef limitField; ///< As it was last sent.
     bool otherLimitTried = false;
     std::string trouble; ///< Of the last try.
   };
 
+  static std::unique_ptr<Ledger> makeLedger(const ChatOptions &options,
+                                            const std::string &provider) {
+    return options.spending.empty()
+               ? nullptr
+               : std::make_unique<Ledger>(options.spending, provider);
+  }
   std::string bodyOf(const ChatRequest &request) const {
     return printQuestion(
         {model, request.prompt, options.maxAnswerTokens, limitField});
@@ -98,7 +104,7 @@ private:
   const Dialect &dialect;
   std::string model, url, name, key;
   llvm::StringRef limitField;
-  ModelPrice price;
+  const bool isCapped;
   Account account;
   std::unique_ptr<HttpPool> pool;
   ChatOptions options;
@@ -128,17 +134,23 @@ void ServerClient::startWaiting(llvm::ArrayRef<ChatRequest> requests,
     if (call.state != Call::State::Waiting || Clock::now() < call.notBefore)
       continue;
     HttpRequest request{url, dialect.headers(key), bodyOf(requests[i])};
-    call.reserved = dearest(request.body);
-    if (!account.reserve(call.reserved)) {
+    Tokens most = dearest(request.body);
+    auto reserved = account.reserve(requests[i], most);
+    if (!reserved) {
+      finish(i, reserved.takeError());
+      continue;
+    }
+    if (!*reserved) {
       // The end of one in flight may make room.
       if (running == 0)
-        finish(i, makeError(ErrorKind::Unavailable,
-                            account.shortfall(call.reserved) +
+        finish(i, makeError(ErrorKind::OverBudget,
+                            account.shortfall(most) +
                                 (call.trouble.empty()
                                      ? ""
                                      : "; the last try: " + call.trouble)));
       continue;
     }
+    call.reserved = std::move(**reserved);
     call.limitField = limitField;
     call.state = Call::State::Running;
     ++running;
@@ -155,6 +167,28 @@ milliseconds ServerClient::timeToWait(llvm::ArrayRef<Call> calls) const {
       wait =
           std::min(wait, std::chrono::ceil<milliseconds>(call.notBefore - now));
   return wait;
+}
+
+llvm::Expected<std::optional<ChatForecast>>
+ServerClient::forecast(llvm::ArrayRef<ChatRequest> requests, size_t later) {
+  Tokens all, longest;
+  for (const ChatRequest &request : requests) {
+    if (llvm::Error error = account.count(request.taskKey))
+      return error;
+    Tokens one = dearest(bodyOf(request));
+    all = all + one;
+    if (one.prompt > longest.prompt)
+      longest = one;
+  }
+  // A later prompt shows an answer to refine, and one to repair.
+  longest.prompt += 2 * options.maxAnswerTokens;
+  longest.answer = options.maxAnswerTokens;
+  auto count = int64_t(later);
+  all = all + Tokens{count * longest.prompt, count * longest.answer};
+  auto made = account.forecast(all);
+  if (!made)
+    return addContext(made.takeError(), dialect.name);
+  return std::optional<ChatForecast>(*made);
 }
 
 void ServerClient::ask(llvm::ArrayRef<ChatRequest> requests,
@@ -218,7 +252,7 @@ llvm::Expected<ChatAnswer> ServerClient::conclude(const ChatRequest &request,
 
   if (reply.end != HttpReply::End::Complete) {
     if (reply.sent)
-      account.settle(call.reserved, call.reserved);
+      account.settle(call.reserved, call.reserved.dearest);
     else
       account.release(call.reserved);
     ErrorKind kind = ErrorKind::Unavailable;
@@ -237,7 +271,7 @@ llvm::Expected<ChatAnswer> ServerClient::conclude(const ChatRequest &request,
     auto parsed = dialect.parse(reply.body);
     if (parsed)
       return accept(request, call, std::move(*parsed));
-    account.settle(call.reserved, call.reserved);
+    account.settle(call.reserved, call.reserved.dearest);
     llvm::Error trouble = parsed.takeError();
     ErrorKind kind = kindOf(trouble);
     llvm::Error error = fail(kind, llvm::toString(std::move(trouble)));
@@ -247,7 +281,7 @@ llvm::Expected<ChatAnswer> ServerClient::conclude(const ChatRequest &request,
 
   // A server that refuses has done no work; one that breaks down may have.
   bool refused = reply.status < 500;
-  account.settle(call.reserved, refused ? Tokens() : call.reserved);
+  account.settle(call.reserved, refused ? Tokens() : call.reserved.dearest);
   std::string words = describeFailure(reply.body);
   llvm::Error error = fail(ErrorKind::Unavailable,
                            "HTTP status " + std::to_string(reply.status) +
@@ -273,16 +307,15 @@ llvm::Expected<ChatAnswer> ServerClient::accept(const ChatRequest &request,
                                                 const Call &call,
                                                 ServerAnswer reply) {
   account.settle(call.reserved,
-                 {reply.promptTokens.value_or(call.reserved.prompt),
-                  reply.answerTokens.value_or(call.reserved.answer)});
+                 {reply.promptTokens.value_or(call.reserved.dearest.prompt),
+                  reply.answerTokens.value_or(call.reserved.dearest.answer)});
   ChatAnswer answer;
   answer.promptTokens = reply.promptTokens.value_or(
       int64_t(request.prompt.size()) / bytesOfToken);
   answer.answerTokens =
       reply.answerTokens.value_or(int64_t(reply.text.size()) / bytesOfToken);
   answer.remark = std::move(reply.remark);
-  bool capped = options.budget.usd > 0 || options.budget.tokens > 0;
-  if (capped && (!reply.promptTokens || !reply.answerTokens))
+  if (isCapped && (!reply.promptTokens || !reply.answerTokens))
     answer.remark += std::string(answer.remark.empty() ? "" : "; ") +
                      "the server does not say how many tokens it took; the "
                      "budget counts the most that can be";
@@ -316,14 +349,14 @@ makeServerClient(const Dialect &dialect, llvm::StringRef model,
     return makeError(ErrorKind::BadInput, llvm::Twine(dialect.keyName) +
                                               " is not set, and " + address +
                                               " wants a key");
-  auto price = findPrice(model, options);
-  if (!price)
-    return price.takeError();
+  auto terms = findTerms(model, options);
+  if (!terms)
+    return terms.takeError();
   auto pool = HttpPool::create({options.timeout, maxReplyBytes});
   if (!pool)
     return pool.takeError();
   return std::make_unique<ServerClient>(dialect, model, address,
-                                        std::move(*key), *price,
+                                        std::move(*key), *terms,
                                         std::move(*pool), options);
 }
 

@@ -4,9 +4,9 @@
 // The rounds and the trial loop. A round asks for all its answers at once,
 // tries them in the order of their slots, and is over before the next one is
 // worded. An answer that was paid for is on disk before it is read, a trial
-// before the next one starts, and a record before its trial: so whatever moment
-// the process is killed at, the same call goes on from there and asks and
-// measures nothing twice.
+// before the next one starts, and a record before its trial, which is made from
+// it where a kill came in between: so whatever moment the process is killed at,
+// the same call goes on from there and asks and measures nothing twice.
 //
 // Every answer is first looked at quickly with each set of its parameters; only
 // the fastest set, and only where it would become the best of this search,
@@ -75,14 +75,17 @@ private:
                           RoundSummary &summary);
   llvm::Error askMissing(int64_t round, std::vector<SlotState> &slots,
                          RoundSummary &summary);
+  llvm::Error sayForecast(int64_t round, size_t width,
+                          llvm::ArrayRef<ChatRequest> requests);
   llvm::Error keepTalk(int64_t round, SlotState &slot, ChatAnswer answer);
   llvm::Error tryAnswer(int64_t round, int64_t slot, llvm::StringRef answer);
   llvm::Expected<std::optional<Contender>>
   quickLook(Trial trial, const Candidate &candidate);
   llvm::Error climb(std::vector<Contender> contenders,
-                    const Candidate &candidate, bool hasWinner);
+                    const Candidate &candidate, bool hasWinner, unsigned tries);
   llvm::Error keepWinner(const Contender &contender,
                          const Candidate &candidate);
+  llvm::Expected<std::optional<Trial>> findTrial(const Trial &place);
   llvm::Error remember(int64_t round, int64_t slot, llvm::StringRef answer);
   llvm::Error finish(const Trial &trial);
   llvm::Expected<EvaluateResult> evaluate(const Contender &contender,
@@ -109,6 +112,10 @@ private:
   DeviceDescription device;
   std::optional<Build> reference;
   std::vector<Attempt> attempts; ///< As the store has them.
+  /// By the keys of their trials; read when the first trial is not found.
+  std::optional<std::map<std::string, Record>> records;
+  std::map<std::string, unsigned> reusedFrom; ///< Trials of other devices.
+  bool hasForecast = false;
   unsigned roundsWithoutGain = 0;
   /// Of this search's own candidates: what another search left in the store
   /// must not change what this one asks and tries.
@@ -134,10 +141,22 @@ llvm::Error Searcher::search() {
   if (!known)
     return known.takeError();
   outcome.winner = std::move(known->record);
+  // Rounds outlast runs: answers may come later, or the process may be killed.
+  if (llvm::Error error = services.store.markUnfinished(task.key, task.name))
+    return error;
   if (llvm::Error error = services.store.addTask(task))
     return error;
-  if (llvm::Error error = searchRounds())
-    return error;
+  llvm::Error rounds = searchRounds();
+  for (const auto &[other, count] : reusedFrom)
+    outcome.remarks.push_back(
+        llvm::formatv("kernel '{0}': {1} reused trials were measured on {2}, "
+                      "not on {3}",
+                      task.name, count, other, device.name));
+  if (rounds)
+    return rounds;
+  if (outcome.stop != SearchStop::Pending && outcome.stop != SearchStop::Budget)
+    if (llvm::Error error = services.store.clearUnfinished(task.key))
+      return error;
   // What a later compile would find is what this one uses.
   known = services.store.best(task.key, task.target, device.evidenceLevel());
   if (!known)
@@ -161,6 +180,10 @@ llvm::Error Searcher::searchRounds() {
     outcome.rounds.push_back(summary);
     if (error)
       return error;
+    if (!outcome.budget.empty()) {
+      outcome.stop = SearchStop::Budget;
+      return llvm::Error::success();
+    }
     notify(SearchEvent::Kind::RoundEnded, round, 0, nullptr, &summary);
     if (summary.pending > 0) {
       outcome.stop = SearchStop::Pending;
@@ -298,12 +321,15 @@ llvm::Error Searcher::askMissing(int64_t round, std::vector<SlotState> &slots,
   for (SlotState &slot : slots) {
     if (slot.answer)
       continue;
-    notify(SearchEvent::Kind::Asked, round, slot.number);
     requests.push_back({task.key, task.name, round, slot.number, slot.prompt});
     asked.push_back(&slot);
   }
   if (requests.empty())
     return llvm::Error::success();
+  if (llvm::Error error = sayForecast(round, slots.size(), requests))
+    return error;
+  for (const SlotState *slot : asked)
+    notify(SearchEvent::Kind::Asked, round, slot->number);
   outcome.asked += requests.size();
   summary.asked += requests.size();
   llvm::Error first = llvm::Error::success();
@@ -316,8 +342,15 @@ llvm::Error Searcher::askMissing(int64_t round, std::vector<SlotState> &slots,
   };
   services.client.ask(requests, [&](size_t index, ChatResult result) {
     SlotState &slot = *asked[index];
-    if (!result)
-      return fail(result.takeError());
+    if (!result) {
+      llvm::Error error = result.takeError();
+      if (kindOf(error) != ErrorKind::OverBudget)
+        return fail(std::move(error));
+      outcome.budget = llvm::toString(std::move(error));
+      --outcome.asked;
+      --summary.asked;
+      return;
+    }
     if (!*result) {
       slot.pending = true;
       return;
@@ -326,6 +359,41 @@ llvm::Error Searcher::askMissing(int64_t round, std::vector<SlotState> &slots,
       fail(std::move(error));
   });
   return first;
+}
+
+/// Before the first request. What an answer leads to is not known, so a search
+/// that goes on to its last round is what is reckoned with.
+llvm::Error Searcher::sayForecast(int64_t round, size_t width,
+                                  llvm::ArrayRef<ChatRequest> requests) {
+  if (std::exchange(hasForecast, true))
+    return llvm::Error::success();
+  size_t later = 0;
+  if (options.kind != SearchKind::BestOfN)
+    for (int64_t next = round + 1; next <= int64_t(options.rounds); ++next)
+      for (size_t slot = 1; slot <= width; ++slot) {
+        llvm::Expected<std::optional<Talk>> known =
+            services.store.findTalk(task.key, next, slot);
+        if (!known)
+          return known.takeError();
+        later += !*known;
+      }
+  llvm::Expected<std::optional<ChatForecast>> cost =
+      services.client.forecast(requests, later);
+  if (!cost)
+    return cost.takeError();
+  if (!*cost)
+    return llvm::Error::success();
+  if (!(*cost)->usd)
+    outcome.remarks.push_back(
+        llvm::formatv("no price is known for {0}: money is not counted; the "
+                      "cap to use is budget-tokens, now {1}",
+                      services.client.provider(),
+                      (*cost)->capTokens ? std::to_string((*cost)->capTokens)
+                                         : std::string("without a limit"))
+            .str());
+  if (services.forecast)
+    services.forecast({unsigned(requests.size() + later), **cost});
+  return llvm::Error::success();
 }
 
 /// An answer that was paid for goes to the disk before anything else happens.
@@ -339,7 +407,7 @@ llvm::Error Searcher::keepTalk(int64_t round, SlotState &slot,
   talk.round = round;
   talk.slot = slot.number;
   talk.provider = services.client.provider().str();
-  talk.request = slot.prompt;
+  talk.request = answer.request.empty() ? slot.prompt : answer.request;
   talk.answer = std::move(answer.text);
   talk.promptTokens = answer.promptTokens;
   talk.answerTokens = answer.answerTokens;
@@ -407,15 +475,18 @@ llvm::Error Searcher::tryAnswer(int64_t round, int64_t slot,
 
   std::vector<Contender> contenders;
   bool hasWinner = false;
+  unsigned fullTries = 0;
   for (const Parameters &parameters : sets) {
     trial.parameters = parameters;
-    llvm::Expected<std::optional<Trial>> known =
-        services.store.findTrial(task.key, trial.key());
+    llvm::Expected<std::optional<Trial>> known = findTrial(trial);
     if (!known)
       return known.takeError();
     if (*known) {
       ++outcome.reused;
       hasWinner |= (*known)->verdict == Verdict::Accepted;
+      fullTries += (*known)->full;
+      if ((*known)->measurement && (*known)->measurement->device != device.name)
+        ++reusedFrom[(*known)->measurement->device];
       consider(**known);
       // Two answers of one run may hold the same kernel.
       std::string key = (*known)->key();
@@ -435,7 +506,7 @@ llvm::Error Searcher::tryAnswer(int64_t round, int64_t slot,
   }
   if (contenders.empty())
     return llvm::Error::success();
-  return climb(std::move(contenders), *candidate, hasWinner);
+  return climb(std::move(contenders), *candidate, hasWinner, fullTries);
 }
 
 llvm::Expected<std::optional<Contender>>
@@ -478,22 +549,51 @@ Searcher::quickLook(Trial trial, const Candidate &candidate) {
   return std::optional<Contender>();
 }
 
-/// `hasWinner`: a set of this candidate has climbed to the top before, in a run
-/// that was ended then.
+/// The trial of this place that the store has. A run that was killed may have
+/// left a winner's record without it: then it is made from the record.
+llvm::Expected<std::optional<Trial>> Searcher::findTrial(const Trial &place) {
+  std::string key = place.key();
+  llvm::Expected<std::optional<Trial>> known =
+      services.store.findTrial(task.key, key);
+  if (!known || *known)
+    return known;
+  if (!records) {
+    llvm::Expected<std::vector<Record>> found =
+        services.store.findRecords(task.key, task.target);
+    if (!found)
+      return found.takeError();
+    records.emplace();
+    for (Record &record : *found)
+      records->try_emplace(record.trial().key(), std::move(record));
+  }
+  auto record = records->find(key);
+  if (record == records->end())
+    return std::optional<Trial>();
+  Trial trial = record->second.trial();
+  if (llvm::Error error = services.store.addTrial(trial))
+    return std::move(error);
+  return std::optional<Trial>(std::move(trial));
+}
+
+/// `hasWinner` and `tries`: whether a set of this candidate has climbed to the
+/// top, and how many have tried to, in a run that was ended then.
 llvm::Error Searcher::climb(std::vector<Contender> contenders,
-                            const Candidate &candidate, bool hasWinner) {
+                            const Candidate &candidate, bool hasWinner,
+                            unsigned tries) {
+  // Of equal ones always the same, as a run that goes on must try them too.
   llvm::sort(contenders, [](const Contender &a, const Contender &b) {
-    return a.medianUs() < b.medianUs();
+    if (a.medianUs() != b.medianUs())
+      return a.medianUs() < b.medianUs();
+    return a.trial.parameters < b.trial.parameters;
   });
   bool done = hasWinner;
-  unsigned tries = 0;
   for (Contender &contender : contenders) {
     // Times of two devices are never compared.
     bool wouldWin =
         !best || best->verdict != Verdict::Accepted || !best->measurement ||
         best->measurement->device != device.name || contender.medianUs() == 0 ||
         contender.medianUs() < 1.02 * best->measurement->candidateMedianUs;
-    if (done || !wouldWin || tries == fullTriesPerAnswer) {
+    if (done || !wouldWin || tries >= fullTriesPerAnswer) {
       contender.trial.verdict = Verdict::Undecided;
       contender.trial.message =
           "passed the quick checks, but is not the fastest so far: not "
@@ -508,7 +608,9 @@ llvm::Error Searcher::climb(std::vector<Contender> contenders,
       contender.trial.message = std::move(result->message);
       if (result->measurement)
         contender.trial.measurement = std::move(result->measurement);
+      contender.trial.full = true;
       contender.trial.evidence = std::move(result->evidence);
+      contender.trial.evidence.toolchain = contender.build.toolchain;
       if (result->verdict == Verdict::Accepted) {
         done = true;
         if (llvm::Error error = keepWinner(contender, candidate))
@@ -542,7 +644,7 @@ llvm::Error Searcher::keepWinner(const Contender &contender,
   if (trial.measurement)
     record.measurement = *trial.measurement;
   record.evidence = trial.evidence;
-  record.evidence.toolchain = contender.build.toolchain;
+  record.message = trial.message;
   record.provider = services.client.provider().str();
   record.round = trial.round;
   record.slot = trial.slot;
@@ -604,6 +706,8 @@ llvm::StringRef nameOf(SearchStop stop) {
     return "bound";
   case SearchStop::Pending:
     return "pending";
+  case SearchStop::Budget:
+    return "budget";
   case SearchStop::Trouble:
     return "trouble";
   }

@@ -16,6 +16,7 @@
 #include "fsr/Support/Files.h"
 #include "fsr/Support/Json.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -140,6 +141,12 @@ public:
   llvm::Expected<std::optional<Talk>>
   findTalk(llvm::StringRef taskKey, int64_t round, int64_t slot) override;
   llvm::Error addTask(const KernelTask &task) override;
+  llvm::Expected<std::vector<Record>>
+  findRecords(llvm::StringRef taskKey, llvm::StringRef target) override;
+  llvm::Error markUnfinished(llvm::StringRef taskKey,
+                             llvm::StringRef kernelName) override;
+  llvm::Error clearUnfinished(llvm::StringRef taskKey) override;
+  bool isUnfinished(llvm::StringRef taskKey) override;
 
 private:
   template <typename Write>
@@ -158,8 +165,10 @@ private:
       return value;
     return inStore(value.takeError());
   }
-  llvm::Expected<LookUp> lookUp(llvm::StringRef taskKey, llvm::StringRef target,
-                                EvidenceLevel level);
+  /// Calls `visit` with every whole record; gives the sentences of the others.
+  llvm::Expected<std::vector<std::string>>
+  forRecords(llvm::StringRef taskKey, llvm::StringRef target,
+             llvm::function_ref<void(Record)> visit);
   llvm::Error write(Record &record);
   llvm::Error write(const KernelTask &task);
 
@@ -169,9 +178,9 @@ private:
 
 } // namespace
 
-llvm::Expected<LookUp> FolderStore::lookUp(llvm::StringRef taskKey,
-                                           llvm::StringRef target,
-                                           EvidenceLevel level) {
+llvm::Expected<std::vector<std::string>>
+FolderStore::forRecords(llvm::StringRef taskKey, llvm::StringRef target,
+                        llvm::function_ref<void(Record)> visit) {
   if (llvm::Error error = store::checkDigest("task key", taskKey))
     return error;
   llvm::Expected<std::string> family = familyOf(target);
@@ -181,12 +190,12 @@ llvm::Expected<LookUp> FolderStore::lookUp(llvm::StringRef taskKey,
   llvm::Expected<std::vector<std::string>> names = sortedNames(place);
   if (!names)
     return names.takeError();
-  LookUp found;
+  std::vector<std::string> skipped;
   for (const std::string &name : *names) {
     std::string path = place + "/" + name;
     if (isStagingName(name)) {
-      found.skipped.push_back("record '" + path +
-                              "' is unfinished: its writer was stopped");
+      skipped.push_back("record '" + path +
+                        "' is unfinished: its writer was stopped");
       continue;
     }
     // What lies beside records, such as a note or .gitkeep, is no record.
@@ -195,13 +204,12 @@ llvm::Expected<LookUp> FolderStore::lookUp(llvm::StringRef taskKey,
     llvm::Expected<LoadedRecord> loaded = loadRecord(path, taskKey, *family);
     if (!loaded)
       return loaded.takeError();
-    if (!loaded->record)
-      found.skipped.push_back(std::move(loaded->skipped));
-    else if (loaded->record->evidence.level >= level &&
-             (!found.record || isBetter(*loaded->record, *found.record)))
-      found.record = std::move(loaded->record);
+    if (loaded->record)
+      visit(std::move(*loaded->record));
+    else
+      skipped.push_back(std::move(loaded->skipped));
   }
-  return found;
+  return skipped;
 }
 
 llvm::Error FolderStore::write(Record &record) {
@@ -234,33 +242,63 @@ llvm::Error FolderStore::write(Record &record) {
   return loadRecord(path, record.taskKey, record.target).takeError();
 }
 
+static bool isOfLaterVersion(llvm::StringRef text) {
+  llvm::Expected<llvm::json::Object> object = parseObject(text);
+  if (object)
+    return versionOf(*object) > KernelTask::formatVersion;
+  llvm::consumeError(object.takeError());
+  return false;
+}
+
 llvm::Error FolderStore::write(const KernelTask &task) {
-  llvm::json::Value json = toJSON(task);
-  if (llvm::Expected<KernelTask> back =
-          decode<KernelTask>(*json.getAsObject(), "task");
-      !back)
+  std::string text = printTask(task);
+  if (llvm::Expected<KernelTask> back = parseTask(text); !back)
     return makeError(ErrorKind::BadInput,
                      "a task that could not be read back: " +
                          llvm::toString(back.takeError()));
   if (llvm::Error error = store::checkDigest("task key", task.key))
     return error;
   std::string path = folder + "/tasks/" + task.key + ".json";
-  std::string text = printJson(json);
   if (llvm::Error error = checkSize("task", text.size(), maxJsonBytes))
     return error;
   if (llvm::Error error = checkNoLinks(folder, path))
     return error;
   llvm::Expected<std::string> there = readFile(path, maxJsonBytes);
-  if (there && *there == text)
+  if (!there)
+    llvm::consumeError(there.takeError());
+  else if (*there == text || isOfLaterVersion(*there))
     return llvm::Error::success();
-  llvm::consumeError(there.takeError());
   return writeFileAtomically(path, text);
 }
 
 llvm::Expected<LookUp> FolderStore::best(llvm::StringRef taskKey,
                                          llvm::StringRef target,
                                          EvidenceLevel level) {
-  return inStore(lookUp(taskKey, target, level));
+  LookUp found;
+  llvm::Expected<std::vector<std::string>> skipped =
+      inStore(forRecords(taskKey, target, [&](Record record) {
+        if (record.evidence.level >= level &&
+            (!found.record || isBetter(record, *found.record)))
+          found.record = std::move(record);
+      }));
+  if (!skipped)
+    return skipped.takeError();
+  found.skipped = std::move(*skipped);
+  return found;
+}
+
+llvm::Expected<std::vector<Record>>
+FolderStore::findRecords(llvm::StringRef taskKey, llvm::StringRef target) {
+  std::vector<Record> records;
+  llvm::Expected<std::vector<std::string>> skipped =
+      inStore(forRecords(taskKey, target, [&](Record record) {
+        record.fatbin.clear();
+        records.push_back(std::move(record));
+      }));
+  if (!skipped)
+    return skipped.takeError();
+  llvm::sort(records, isBetter);
+  return records;
 }
 
 llvm::Error FolderStore::addRecord(Record &record) {
@@ -289,6 +327,19 @@ FolderStore::findTalk(llvm::StringRef taskKey, int64_t round, int64_t slot) {
   return inStore(store::findTalk(folder, taskKey, round, slot));
 }
 
+llvm::Error FolderStore::markUnfinished(llvm::StringRef taskKey,
+                                        llvm::StringRef kernelName) {
+  return writing([&] { return addMark(folder, taskKey, kernelName); });
+}
+
+llvm::Error FolderStore::clearUnfinished(llvm::StringRef taskKey) {
+  return writing([&] { return removeMark(folder, taskKey); });
+}
+
+bool FolderStore::isUnfinished(llvm::StringRef taskKey) {
+  return isDigest(taskKey) && llvm::sys::fs::exists(markPath(folder, taskKey));
+}
+
 /// A folder of other things is not taken for a store that is empty: somebody
 /// named the wrong one.
 static llvm::Error checkContents(const std::string &folder) {
@@ -298,7 +349,7 @@ static llvm::Error checkContents(const std::string &folder) {
        !code && at != end; at.increment(code)) {
     llvm::StringRef name = llvm::sys::path::filename(at->path());
     bool part = llvm::is_contained(
-        {"records", "tasks", "trials", "talks", "searches"}, name);
+        {"records", "tasks", "trials", "talks", "searches", "spending"}, name);
     known |= part;
     other |= !part && !name.starts_with(".");
   }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What a search keeps of its past: trials and talks. A record is an answer and
-// must be right; these save work, so a damaged trial counts as none.
+// What a search keeps of its past: trials, talks and the marks of searches that
+// have not ended. A record is an answer and must be right; these save work, so
+// a damaged trial counts as none.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef FSR_LIB_STORE_HISTORY_H
 #define FSR_LIB_STORE_HISTORY_H
 
+#include "fsr/Core/TalkFiles.h"
 #include "fsr/Core/Trial.h"
-#include "fsr/Support/Files.h"
 
 #include <optional>
 #include <string>
@@ -25,22 +26,10 @@ llvm::Expected<std::optional<Trial>> findTrial(llvm::StringRef store,
                                                llvm::StringRef trialKey);
 
 /// The trial in the file `path`, which the two keys name; `text` becomes its
-/// bytes. Errors: Unsupported, of another version; else damaged.
+/// bytes. Errors: Unsupported, of a later version; else damaged.
 llvm::Expected<Trial> loadTrial(llvm::StringRef path, llvm::StringRef taskKey,
                                 llvm::StringRef trialKey, std::string &text);
 
-struct LoadedTalk {
-  enum class State { Whole, Missing, Damaged, OtherVersion };
-  State state = State::Missing;
-  std::string changed; ///< The file whose hash does not match, if one.
-  std::string fault;   ///< What is wrong with a damaged one, otherwise.
-  std::string json;    ///< Bytes of talk.json.
-  Talk talk;
-};
-LoadedTalk loadTalk(llvm::StringRef path, llvm::StringRef taskKey,
-                    int64_t round, int64_t slot);
-/// The three files of a whole talk, byte for byte.
-std::vector<NamedBytes> filesOf(const LoadedTalk &loaded);
 /// The round and slot that a talk's folder is named by.
 std::optional<std::pair<int64_t, int64_t>> placeOf(llvm::StringRef name);
 
@@ -48,6 +37,15 @@ llvm::Error addTalk(llvm::StringRef store, const Talk &talk);
 llvm::Expected<std::optional<Talk>> findTalk(llvm::StringRef store,
                                              llvm::StringRef taskKey,
                                              int64_t round, int64_t slot);
+
+/// The mark of a search that has not ended is a file. That it is there counts;
+/// what it says is for people.
+std::string markPath(llvm::StringRef store, llvm::StringRef taskKey);
+llvm::Error addMark(llvm::StringRef store, llvm::StringRef taskKey,
+                    llvm::StringRef kernelName);
+llvm::Error removeMark(llvm::StringRef store, llvm::StringRef taskKey);
+/// What such a file says, as far as it can be read.
+std::string kernelOfMark(llvm::StringRef path);
 
 } // namespace fsr::store
 

@@ -19,6 +19,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 
@@ -51,6 +52,7 @@ private:
   llvm::Error record(StoreEntry &entry, llvm::StringRef taskKey,
                      llvm::StringRef target);
   llvm::Error task(StoreEntry &entry, llvm::StringRef taskKey);
+  llvm::Error mark(StoreEntry &entry, llvm::StringRef taskKey);
   llvm::Error trial(StoreEntry &entry, llvm::StringRef taskKey,
                     llvm::StringRef trialKey);
   llvm::Error talk(StoreEntry &entry, llvm::StringRef taskKey,
@@ -128,11 +130,7 @@ llvm::Error Walk::task(StoreEntry &entry, llvm::StringRef taskKey) {
     if (!bytes)
       return bytes.takeError();
     text = std::move(*bytes);
-    llvm::Expected<llvm::json::Object> object = parseObject(text);
-    if (!object)
-      return object.takeError();
-    llvm::Expected<KernelTask> task =
-        decode<KernelTask>(std::move(*object), "task");
+    llvm::Expected<KernelTask> task = parseTask(text);
     if (task && task->key != taskKey)
       return makeError(ErrorKind::Corrupt,
                        "it holds the task of another key: " + task->key);
@@ -145,6 +143,14 @@ llvm::Error Walk::task(StoreEntry &entry, llvm::StringRef taskKey) {
   entry.files.emplace_back("", std::move(text));
   entry.content = std::move(*task);
   return visit(entry);
+}
+
+llvm::Error Walk::mark(StoreEntry &entry, llvm::StringRef taskKey) {
+  entry.taskKey = taskKey.str();
+  std::string kernel = kernelOfMark(absolute(entry.path));
+  return report(entry, State::Searching,
+                "a search" + (kernel.empty() ? "" : " of '" + kernel + "'") +
+                    " has not ended; the same command goes on with it");
 }
 
 llvm::Error Walk::trial(StoreEntry &entry, llvm::StringRef taskKey,
@@ -161,13 +167,16 @@ llvm::Error Walk::trial(StoreEntry &entry, llvm::StringRef taskKey,
 
 llvm::Error Walk::talk(StoreEntry &entry, llvm::StringRef taskKey,
                        llvm::StringRef name) {
-  llvm::StringRef goal = name.take_front(name.find(".damaged-"));
+  llvm::StringRef goal =
+      name.take_front(std::min(name.find(".damaged-"), name.find(".old-")));
   std::optional<std::pair<int64_t, int64_t>> place = placeOf(goal);
   if (!place)
     return report(entry, State::Foreign, "nothing that a store has here");
   if (goal != name)
     return report(entry, State::SetAside,
-                  "a damaged talk, moved aside for a new one");
+                  name.contains(".old-")
+                      ? "the answer to another request, moved aside"
+                      : "a damaged talk, moved aside for a new one");
   LoadedTalk loaded =
       loadTalk(absolute(entry.path), taskKey, place->first, place->second);
   switch (loaded.state) {
@@ -177,19 +186,14 @@ llvm::Error Walk::talk(StoreEntry &entry, llvm::StringRef taskKey,
     return visit(entry);
   case LoadedTalk::State::Missing: // Removed since the folder was listed.
     return llvm::Error::success();
+  case LoadedTalk::State::Unfinished:
   case LoadedTalk::State::OtherVersion:
-    return report(entry, State::Faulty, "another format version");
+  case LoadedTalk::State::Changed:
   case LoadedTalk::State::Damaged:
+  case LoadedTalk::State::Unreadable:
     break;
   }
-  return report(entry, State::Faulty,
-                loaded.changed.empty()
-                    ? loaded.fault
-                    : ("the file '" +
-                       llvm::sys::path::filename(loaded.changed) +
-                       "' was changed: its SHA-256 is not the one in "
-                       "talk.json")
-                          .str());
+  return report(entry, State::Faulty, std::move(loaded.fault));
 }
 
 llvm::Error Walk::run() {
@@ -222,6 +226,13 @@ llvm::Error Walk::run() {
                                       });
                         });
           }))
+    return error;
+  if (llvm::Error error = list("searches", false, isJsonName,
+                               [&](StoreEntry &entry, llvm::StringRef name) {
+                                 llvm::StringRef key = withoutSuffix(name);
+                                 return chosen(key) ? mark(entry, key)
+                                                    : llvm::Error::success();
+                               }))
     return error;
   if (llvm::Error error = list("tasks", false, isJsonName,
                                [&](StoreEntry &entry, llvm::StringRef name) {
@@ -290,6 +301,8 @@ llvm::Expected<StoreHistory> fsr::readHistory(llvm::StringRef folder) {
       tasks[talk->taskKey].talks.push_back(std::move(*talk));
     } else if (auto *trial = std::get_if<Trial>(&entry.content)) {
       tasks[trial->taskKey].trials.push_back(std::move(*trial));
+    } else if (entry.state == State::Searching) {
+      tasks[entry.taskKey].unfinished = true;
     } else {
       history.passedOver.push_back(std::move(entry));
     }

@@ -24,10 +24,8 @@
 namespace fsr::store {
 
 constexpr uint64_t maxJsonBytes = uint64_t(16) << 20;
-constexpr uint64_t maxTextBytes = uint64_t(16) << 20; ///< Source, talks.
+constexpr uint64_t maxTextBytes = uint64_t(16) << 20; ///< Source.
 constexpr uint64_t maxFatbinBytes = uint64_t(64) << 20;
-/// Rounds and slots, as parts of a name.
-constexpr int64_t maxRound = 999999999;
 
 /// 64 lower-case hex digits.
 bool isDigest(llvm::StringRef text);

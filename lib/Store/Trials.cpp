@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One JSON file a trial, named by the trial's key. The key is computed anew
-// from what was read, so a file that was copied to another name is no trial.
+// One JSON file a trial, named by the trial's key, with a hash over the rest of
+// it. The key covers what was tried and is computed anew from what was read, so
+// that a file that was copied to another name is no trial; the hash covers how
+// it fared as well.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +18,6 @@
 
 using namespace fsr;
 using namespace fsr::store;
-
-static constexpr int64_t trialVersion = 1;
 
 static std::string trialPath(llvm::StringRef store, llvm::StringRef taskKey,
                              llvm::StringRef trialKey) {
@@ -35,8 +35,13 @@ llvm::Expected<Trial> fsr::store::loadTrial(llvm::StringRef path,
   llvm::Expected<llvm::json::Object> object = parseObject(text);
   if (!object)
     return object.takeError();
-  if (versionOf(*object) != trialVersion)
-    return makeError(ErrorKind::Unsupported, "unknown format version");
+  if (std::optional<int64_t> version = versionOf(*object);
+      version != Trial::formatVersion)
+    return makeError(version > Trial::formatVersion ? ErrorKind::Unsupported
+                                                    : ErrorKind::Corrupt,
+                     "unknown format version");
+  if (llvm::Error error = unseal(*object))
+    return std::move(error);
   llvm::Expected<Trial> trial = decode<Trial>(std::move(*object), "trial");
   if (trial && (trial->taskKey != taskKey || trial->key() != trialKey))
     return makeError(ErrorKind::Corrupt, "a trial of another key");
@@ -46,7 +51,7 @@ llvm::Expected<Trial> fsr::store::loadTrial(llvm::StringRef path,
 llvm::Error fsr::store::addTrial(llvm::StringRef store, const Trial &trial) {
   llvm::json::Value json = toJSON(trial);
   llvm::json::Object &object = *json.getAsObject();
-  object["format_version"] = trialVersion;
+  object["format_version"] = Trial::formatVersion;
   llvm::Expected<Trial> back = decode<Trial>(object, "trial");
   if (!back)
     return makeError(ErrorKind::BadInput,
@@ -54,7 +59,7 @@ llvm::Error fsr::store::addTrial(llvm::StringRef store, const Trial &trial) {
                          llvm::toString(back.takeError()));
   std::string key = trial.key();
   std::string path = trialPath(store, trial.taskKey, key);
-  std::string text = printJson(json);
+  std::string text = printSealed(std::move(object));
   if (llvm::Error error = checkSize("trial", text.size(), maxJsonBytes))
     return error;
   if (llvm::Error error = checkNoLinks(store, path))
@@ -71,7 +76,7 @@ llvm::Error fsr::store::addTrial(llvm::StringRef store, const Trial &trial) {
   llvm::Error error = there.takeError();
   bool isNewer = kindOf(error) == ErrorKind::Unsupported;
   llvm::consumeError(std::move(error));
-  if (isNewer) // Another version's to keep; this one can be run again.
+  if (isNewer) // A later program's to keep; this one can be run again.
     return llvm::Error::success();
   return writeFileAtomically(path, text);
 }

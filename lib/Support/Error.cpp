@@ -32,6 +32,8 @@ std::error_code FsrError::convertToErrorCode() const {
     return std::make_error_code(std::errc::bad_message);
   case ErrorKind::Unsupported:
     return std::make_error_code(std::errc::not_supported);
+  case ErrorKind::OverBudget:
+    return std::make_error_code(std::errc::operation_not_permitted);
   }
   llvm_unreachable("a kind that is not in the enum");
 }

@@ -11,6 +11,7 @@
 #include "fsr/Support/Files.h"
 
 #include "fsr/Support/Error.h"
+#include "fsr/Support/Interrupt.h"
 
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallString.h"
@@ -201,6 +202,7 @@ writeStaged(llvm::StringRef path, llvm::StringRef bytes, IfThere ifThere) {
   std::string folder = parentOf(path);
   if (llvm::Error error = makeFolders(folder))
     return error;
+  WholeStep step;
   std::string staged = folder + "/" + stagingName();
   if (llvm::Error error = writeNewFile(staged, bytes)) {
     ::unlink(staged.c_str());
@@ -278,6 +280,7 @@ fsr::writeFolderAtomically(llvm::StringRef path,
   std::string folder = parentOf(goal);
   if (llvm::Error error = makeFolders(folder))
     return error;
+  WholeStep step;
   std::string staged = folder + "/" + stagingName();
   if (::mkdir(staged.c_str(), 0777) != 0)
     return failed("make folder", staged, errno);

@@ -10,6 +10,7 @@
 #include "fsr/Support/Json.h"
 
 #include "fsr/Support/Error.h"
+#include "fsr/Support/Hash.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
@@ -55,4 +56,33 @@ std::string fsr::printJson(const llvm::json::Value &value) {
   std::string text;
   llvm::raw_string_ostream(text) << llvm::formatv("{0:2}", value) << '\n';
   return text;
+}
+
+static constexpr llvm::StringLiteral sealKey = "sha256";
+
+std::string fsr::printSealed(llvm::json::Object object) {
+  object.erase(sealKey);
+  llvm::json::Value value(std::move(object));
+  // Parsed back first: what a reader hashes is what it parsed.
+  std::string text = printJson(value);
+  if (llvm::Expected<llvm::json::Value> back = llvm::json::parse(text))
+    text = printJson(*back);
+  else
+    llvm::consumeError(back.takeError());
+  (*value.getAsObject())[sealKey] = sha256(text);
+  return printJson(value);
+}
+
+llvm::Error fsr::unseal(llvm::json::Object &object) {
+  std::optional<llvm::StringRef> stated = object.getString(sealKey);
+  if (!stated)
+    return makeError(ErrorKind::Corrupt, "it has no field 'sha256'");
+  std::string seal = stated->str();
+  object.erase(sealKey);
+  std::string found = sha256(printJson(llvm::json::Object(object)));
+  if (found == seal)
+    return llvm::Error::success();
+  return makeError(ErrorKind::Corrupt,
+                   "it was changed: its SHA-256 is " + found +
+                       ", which is not the one in 'sha256'");
 }

@@ -14,6 +14,7 @@
 
 #include "SigPipe.h"
 #include "fsr/Support/Error.h"
+#include "fsr/Support/Interrupt.h"
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -169,8 +170,12 @@ static llvm::Expected<pid_t> spawn(llvm::ArrayRef<std::string> args, int in,
                                             POSIX_SPAWN_SETSIGMASK |
                                             POSIX_SPAWN_SETSIGDEF);
   pid_t pid = 0;
-  int error = ::posix_spawn(&pid, program.c_str(), &actions, &attributes,
-                            argv.data(), environ);
+  int error = 0;
+  {
+    WholeStep step;
+    error = ::posix_spawn(&pid, program.c_str(), &actions, &attributes,
+                          argv.data(), environ);
+  }
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (error)
@@ -204,6 +209,11 @@ static bool awaitEnd(pid_t pid, Deadline deadline) {
 /// Kills what is left of the group and reaps the leader: its wait status, or
 /// nothing where the host reaps children itself.
 static std::optional<int> killAndReap(pid_t pid) {
+  // An interrupt kills children as well: what follows from the end of one must
+  // not be seen any more then.
+  {
+    WholeStep step;
+  }
   ::kill(-pid, SIGKILL);
   int status = 0;
   pid_t reaped;

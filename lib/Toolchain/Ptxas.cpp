@@ -11,6 +11,7 @@
 
 #include "fsr/Support/Error.h"
 #include "fsr/Support/Files.h"
+#include "fsr/Support/Interrupt.h"
 #include "fsr/Support/Subprocess.h"
 #include "fsr/Toolchain/Toolchain.h"
 
@@ -18,6 +19,7 @@
 #include "llvm/Support/FileSystem.h"
 
 #include <algorithm>
+#include <memory>
 
 using llvm::StringRef;
 namespace sys = llvm::sys;
@@ -30,14 +32,17 @@ class PrivateFolder {
 public:
   static llvm::Expected<PrivateFolder> make() {
     PrivateFolder folder;
+    WholeStep step;
     // mkdtemp underneath: mode 0700, a fresh name.
     if (std::error_code error =
             sys::fs::createUniqueDirectory("fsr-toolchain", folder.path))
       return makeError(ErrorKind::Unavailable,
                        "cannot make a temporary folder: " + error.message());
+    folder.leftover = std::make_unique<Leftover>(folder.path.str().str());
     return std::move(folder);
   }
-  PrivateFolder(PrivateFolder &&other) : path(std::move(other.path)) {
+  PrivateFolder(PrivateFolder &&other)
+      : path(std::move(other.path)), leftover(std::move(other.leftover)) {
     other.path.clear();
   }
   ~PrivateFolder() {
@@ -49,6 +54,7 @@ public:
 private:
   PrivateFolder() = default;
   llvm::SmallString<128> path;
+  std::unique_ptr<Leftover> leftover;
 };
 
 /// Runs a program of the toolkit; a failure shows its scrubbed output.

@@ -12,7 +12,6 @@
 #include "fsr/Support/Hash.h"
 
 #include "llvm/ADT/SmallString.h"
-#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 
 namespace fsr {
@@ -64,8 +63,7 @@ struct ExtractPass : fsr::impl::ExtractPassBase<ExtractPass> {
     outcome.remark = "Extracted";
     outcome.reason = "extracted";
     outcome.detail = "written to " + path.str().str();
-    return fsr::writeFileAtomically(
-        path, llvm::formatv("{0:2}\n", fsr::toJSON(*task)).str());
+    return fsr::writeFileAtomically(path, fsr::printTask(*task));
   }
 };
 

@@ -13,15 +13,12 @@
 #include "fsr/Search/Search.h"
 #include "fsr/Support/Error.h"
 #include "fsr/Support/Files.h"
-#include "fsr/Support/Json.h"
+#include "fsr/Terminal/Progress.h"
 
 #include "mlir/IR/Remarks.h"
 
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/Path.h"
 
 namespace fsr {
 #define GEN_PASS_DEF_OPTIMIZEGPUPASS
@@ -50,6 +47,7 @@ private:
     std::unique_ptr<fsr::Compiler> compiler;
     std::unique_ptr<fsr::Device> device;
     fsr::Toolkit toolkit;
+    bool tasksCounted = false;
   };
 
   llvm::Error checkOptions();
@@ -59,17 +57,11 @@ private:
                      fsr::KernelOutcome &outcome);
   llvm::Error extract(fsr::KernelSite &site, llvm::StringRef target,
                       fsr::KernelOutcome &outcome);
-  void describeFailure(const fsr::SearchOutcome &found,
-                       fsr::KernelOutcome &outcome);
   llvm::Expected<fsr::ChatOptions> chatOptions();
   fsr::SearchOptions searchOptions();
-  /// There while the search of a task is unfinished.
-  std::string unfinishedMark(llvm::StringRef taskKey) {
-    llvm::SmallString<256> path(fsr::storeFolder(storePath));
-    llvm::sys::path::append(path, "searches", taskKey + ".json");
-    return std::string(path);
-  }
-  void printProgress(llvm::StringRef kernel, const fsr::SearchEvent &event);
+  fsr::ProgressKind progressKind();
+  void printForecast(llvm::StringRef kernel,
+                     const fsr::SearchForecast &forecast);
   llvm::Error onMissing(fsr::KernelSite &site, llvm::StringRef target,
                         fsr::KernelOutcome &outcome);
 
@@ -77,6 +69,8 @@ private:
   std::unique_ptr<fsr::SearchStore> store;
   std::optional<Services> services;
   fsr::Replacer *replacer = nullptr;
+  /// On only while a search runs: diagnostics have the terminal to themselves.
+  std::optional<fsr::Progress> shown;
 };
 
 llvm::Error OptimizeGpuPass::checkOptions() {
@@ -166,8 +160,12 @@ llvm::Expected<fsr::ChatOptions> OptimizeGpuPass::chatOptions() {
   options.inFlight = inFlight;
   options.maxAnswerTokens = maxAnswerTokens;
   options.prices = prices;
-  options.budget.usd = budgetUsd;
-  options.budget.tokens = budgetTokens;
+  // A pass that is made by code has values and no occurrences.
+  if (budgetUsd.hasValue() || budgetUsd != fsr::ChatBudget::defaultUsd)
+    options.budget.usd = budgetUsd;
+  if (budgetTokens.hasValue() || budgetTokens != 0)
+    options.budget.tokens = budgetTokens;
+  options.spending = fsr::storeFolder(storePath) + "/spending";
   return options;
 }
 
@@ -219,75 +217,27 @@ llvm::Expected<std::string> OptimizeGpuPass::targetOfDevice() {
   return parsed->family();
 }
 
-void OptimizeGpuPass::describeFailure(const fsr::SearchOutcome &found,
-                                      fsr::KernelOutcome &outcome) {
-  if (!found.pending.empty()) {
-    outcome.remark = "AnswersPending";
-    outcome.reason = "answers pending";
-    outcome.detail = "answers pending: " + llvm::join(found.pending, ", ");
-    return;
-  }
-  llvm::MapVector<llvm::StringRef, unsigned> verdicts;
-  for (const fsr::Trial &trial : found.trials)
-    ++verdicts[nameOf(trial.verdict)];
-  std::string counts;
-  llvm::raw_string_ostream os(counts);
-  llvm::interleaveComma(verdicts, os, [&](const auto &entry) {
-    os << entry.second << " " << entry.first;
-  });
-  outcome.remark = "SearchFailed";
-  outcome.rejected = true;
-  outcome.reason = "no candidate accepted";
-  outcome.detail = "no candidate accepted of " +
-                   llvm::utostr(found.trials.size()) +
-                   (counts.empty() ? "" : ": " + counts);
-}
-
-static std::string gainOf(const fsr::Measurement &measurement) {
-  return llvm::formatv("{0:f2}x [{1:f2}, {2:f2}]", measurement.speedup,
-                       measurement.speedupLow, measurement.speedupHigh);
-}
-
-void OptimizeGpuPass::printProgress(llvm::StringRef kernel,
-                                    const fsr::SearchEvent &event) {
-  if (!progress)
-    return;
-  std::string line;
-  llvm::raw_string_ostream os(line);
-  os << "fsr: " << kernel << " r" << event.round;
-  if (event.kind != fsr::SearchEvent::Kind::RoundEnded)
-    os << "-s" << event.slot;
-  os << ": ";
-  switch (event.kind) {
-  case fsr::SearchEvent::Kind::Asked:
-    os << "asking";
+fsr::ProgressKind OptimizeGpuPass::progressKind() {
+  fsr::ProgressKind kind = fsr::progressKindOfTerminal();
+  switch (progress) {
+  case fsr::ProgressMode::On:
+    return kind;
+  case fsr::ProgressMode::Auto:
+    if (kind == fsr::ProgressKind::Live && !quiet)
+      return kind;
     break;
-  case fsr::SearchEvent::Kind::Answered:
-    os << "answered";
-    break;
-  case fsr::SearchEvent::Kind::Pending:
-    os << "answer pending";
-    break;
-  case fsr::SearchEvent::Kind::Finished:
-    os << nameOf(event.trial->verdict);
-    for (const auto &[name, value] : event.trial->parameters)
-      os << " " << name << "=" << value;
-    if (event.trial->measurement)
-      os << llvm::formatv(" {0:f1} us, {1:f2}x",
-                          event.trial->measurement->candidateMedianUs,
-                          event.trial->measurement->speedup);
-    break;
-  case fsr::SearchEvent::Kind::RoundEnded:
-    os << (event.summary->pending ? "waits" : "done");
-    for (const auto &[verdict, count] : event.summary->verdicts)
-      os << ", " << count << " " << nameOf(verdict);
+  case fsr::ProgressMode::Off:
     break;
   }
-  if (event.best && event.best->measurement)
-    os << "; best " << gainOf(*event.best->measurement);
-  // One write a line: other writers share the stream.
-  os << "\n";
-  llvm::errs() << line;
+  return fsr::ProgressKind::None;
+}
+
+void OptimizeGpuPass::printForecast(llvm::StringRef kernel,
+                                    const fsr::SearchForecast &forecast) {
+  // Said without being asked for: it is the moment to stop.
+  if (quiet || progress == fsr::ProgressMode::Off)
+    return;
+  shown->say((kernel + ": " + describe(forecast)).str());
 }
 
 llvm::Error OptimizeGpuPass::search(fsr::KernelSite &site,
@@ -321,6 +271,7 @@ llvm::Error OptimizeGpuPass::search(fsr::KernelSite &site,
   if (llvm::Error error = fsr::lowerReferenceInChild(*task))
     return keep(std::move(error));
 
+  double earlierUsd = 0;
   fsr::SearchServices with{
       *services->client,
       *services->compiler,
@@ -332,26 +283,30 @@ llvm::Error OptimizeGpuPass::search(fsr::KernelSite &site,
       [&](const fsr::KernelTask &of) {
         return fsr::assemblePtx(services->toolkit, of.reference.ptx, of.target);
       },
-      [&](const fsr::SearchEvent &event) { printProgress(site.name, event); }};
-  // Rounds outlast runs: answers may come later, or the process may be killed.
-  std::string mark = unfinishedMark(task->key);
-  if (llvm::Error error = fsr::writeFileAtomically(
-          mark, fsr::printJson(llvm::json::Object{{"format_version", 1},
-                                                  {"kernel", site.name}})))
-    return keep(std::move(error));
+      [&](const fsr::SearchEvent &event) {
+        shown->event(event, earlierUsd + services->client->spent().usd);
+      },
+      [&](const fsr::SearchForecast &forecast) {
+        // All runs count to the cap that the line names.
+        earlierUsd = forecast.cost.before.usd - services->client->spent().usd;
+        printForecast(site.name, forecast);
+      }};
+  if (!std::exchange(services->tasksCounted, true))
+    if (llvm::Error error = services->client->countTasks(replacer->taskKeys()))
+      return keep(std::move(error));
+  fsr::ProgressSubject subject =
+      fsr::progressSubject(site.name, searchOptions(), budgetUsd);
+  subject.number = replacer->number();
+  subject.of = replacer->numTaken();
+  shown->begin(std::move(subject));
   fsr::SearchOutcome found = fsr::runSearch(*task, searchOptions(), with);
-  if (found.stop != fsr::SearchStop::Pending &&
-      found.stop != fsr::SearchStop::Trouble)
-    (void)llvm::sys::fs::remove(mark);
+  shown->end();
   for (const std::string &text : found.remarks)
     remark::analysis(
         loc,
         remark::RemarkOpts::name("Search").category("fsr").function(site.name))
         << remark::reason("{0}", text);
-  outcome.trials = std::move(found.trials);
-  outcome.rounds = std::move(found.rounds);
-  outcome.stop = nameOf(found.stop);
-  outcome.pending = found.pending;
+  fsr::takeSearch(found, outcome);
   if (!found.trouble.empty())
     replacer->trouble(loc, "kernel '" + site.name +
                                "': search cut short: " + found.trouble);
@@ -361,28 +316,21 @@ llvm::Error OptimizeGpuPass::search(fsr::KernelSite &site,
                               .function(site.name))
         << remark::reason("answers pending: {0}",
                           llvm::join(found.pending, ", "));
-  bool isModelled = found.winner &&
-                    found.winner->evidence.level < fsr::EvidenceLevel::Measured;
-  if (!isModelled || accept == fsr::AcceptLevel::Modelled)
-    outcome.record = std::move(found.winner);
-  if (outcome.record)
-    return llvm::Error::success();
-  found.trials = outcome.trials;
-  if (!found.trouble.empty()) {
-    outcome.remark = "SearchTrouble";
-    outcome.reason = "the search had trouble";
-    outcome.detail = found.trouble;
-    return llvm::Error::success();
-  }
-  if (isModelled) {
+  if (found.winner && found.stop == fsr::SearchStop::Budget)
+    remark::analysis(loc, remark::RemarkOpts::name("BudgetReached")
+                              .category("fsr")
+                              .function(site.name))
+        << remark::reason("{0}", found.budget);
+  if (outcome.record &&
+      outcome.record->evidence.level < fsr::EvidenceLevel::Measured &&
+      accept != fsr::AcceptLevel::Modelled) {
+    outcome.record.reset();
     outcome.remark = "OnlyModelled";
     outcome.reason = "only modelled";
     outcome.detail =
         "the best candidate was validated and timed by the model of a virtual "
         "device; accept=modelled takes it, and a search on a GPU measures it";
-    return llvm::Error::success();
   }
-  describeFailure(found, outcome);
   return llvm::Error::success();
 }
 
@@ -440,10 +388,11 @@ void OptimizeGpuPass::runOnOperation() {
   options.quiet = quiet;
   if (missAction == fsr::OnMiss::Search) {
     options.searchesOn = [&](llvm::StringRef taskKey) {
-      return onHit == fsr::OnHit::Search ||
-             llvm::sys::fs::exists(unfinishedMark(taskKey));
+      return onHit == fsr::OnHit::Search || store->isUnfinished(taskKey);
     };
     options.deviceTarget = [&] { return targetOfDevice(); };
+    shown.emplace(llvm::errs(), progressKind(),
+                  "fsr: ", fsr::storeFolder(storePath));
   }
   fsr::Replacer run(module, options);
   replacer = &run;
@@ -453,6 +402,7 @@ void OptimizeGpuPass::runOnOperation() {
     return onMissing(site, chosenTarget, outcome);
   });
   replacer = nullptr;
+  shown.reset();
   fsr::ChatSpending spending;
   if (services)
     spending = services->client->spent();

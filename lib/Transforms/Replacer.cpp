@@ -78,6 +78,7 @@ LogicalResult Replacer::one(KernelSite &site, RecordStore *store,
     keep("NotTaken", "not taken", site.whyNot);
     return finish();
   }
+  ++current;
   llvm::Expected<std::string> target = targetOf(site, options.target);
   if (!target)
     return emitError(loc) << "fsr: " << llvm::toString(target.takeError());
@@ -150,12 +151,44 @@ LogicalResult Replacer::one(KernelSite &site, RecordStore *store,
   return finish();
 }
 
+std::vector<std::string> Replacer::taskKeys() {
+  std::vector<std::string> keys;
+  // A kernel that was replaced is another one now.
+  for (const KernelOutcome &outcome : results)
+    if (!outcome.key.empty())
+      keys.push_back(outcome.key);
+  for (const KernelSite &site : llvm::drop_begin(sites, results.size())) {
+    if (!isChosen(options.only, site.name) || !site.whyNot.empty())
+      continue;
+    llvm::Expected<std::string> key = targetOf(site, options.target);
+    if (key && key->empty() && options.deviceTarget)
+      key = options.deviceTarget();
+    if (key && !key->empty())
+      key = keyer.key(site, *key);
+    // What is wrong with it is said in its turn.
+    if (!key)
+      llvm::consumeError(key.takeError());
+    else if (!key->empty())
+      keys.push_back(std::move(*key));
+  }
+  return keys;
+}
+
 LogicalResult Replacer::run(RecordStore *store, const Miss &miss) {
-  std::vector<KernelSite> sites = findKernels(module);
+  sites = findKernels(module);
   results.reserve(sites.size());
+  taken = llvm::count_if(sites, [&](const KernelSite &site) {
+    return isChosen(options.only, site.name) && site.whyNot.empty();
+  });
   LogicalResult result = success();
   for (KernelSite &site : sites) {
     if (failed(one(site, store, miss))) {
+      KernelOutcome &last = results.back();
+      if (last.remark.empty()) {
+        last.remark = "Failed";
+        last.detail = "an error ended the run at this kernel";
+        last.record.reset();
+      }
       result = failure();
       break;
     }

@@ -57,8 +57,16 @@ public:
   /// Warns of trouble after the start; under `strict` it is an error.
   void trouble(mlir::Location loc, const llvm::Twine &message);
 
+  /// Keys of all kernels that the run goes through, as far as they have one.
+  /// To be called within `miss`.
+  std::vector<std::string> taskKeys();
+
   llvm::ArrayRef<KernelOutcome> outcomes() const { return results; }
   bool changedModule() const { return changed; }
+  /// Which kernel is being done, from 1, among those that are chosen and taken,
+  /// and how many these are.
+  unsigned number() const { return current; }
+  unsigned numTaken() const { return taken; }
 
 private:
   mlir::LogicalResult one(KernelSite &site, RecordStore *store,
@@ -68,12 +76,14 @@ private:
   mlir::ModuleOp module;
   const ReplacerOptions &options;
   KernelKeyer keyer;
+  std::vector<KernelSite> sites;
   /// What became of a key and target that missed, for its next kernel.
   llvm::StringMap<KernelOutcome> missed;
   std::vector<KernelOutcome> results;
   bool changed = false;
   bool hadTrouble = false;
   unsigned skipped = 0; ///< Records passed over.
+  unsigned current = 0, taken = 0;
 };
 
 /// Whether `name` is among `only`, or `only` is empty.

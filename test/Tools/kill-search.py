@@ -10,8 +10,8 @@ The LLM is a command (`exec:`) that gives FILE to every request and notes what i
 asked. An undisturbed search says which trials and talks there are at the end, and how
 long it takes. Each time: kill -9 at a moment drawn from that time; then the same
 command to its end. No request whose answer was on disk at the kill may be asked
-again, no trial that was on disk may change, and the end is that of the undisturbed
-search. Prints a summary; exit status 0 where all of that held.
+again, no trial that was on disk may change, no winner is measured twice, and the end is
+that of the undisturbed search. Prints a summary; exit status 0 where all of that held.
 """
 
 import argparse
@@ -131,6 +131,10 @@ def main():
             changed = [name for name, text in kept.items() if after.get(name) != text]
             assert not changed, f"{len(changed)} finished trials changed"
             assert verdicts(store) == wanted, "another end than the undisturbed search"
+            accepted = sum(one == "accepted" for one in wanted.values())
+            records = len(files_of(store, "records", "record.json"))
+            assert records == accepted, f"{records} records of {accepted} accepted trials"
+            assert not files_of(store, "searches", ".json"), "it ended and is marked unfinished"
             assert talked(store) == requests, "other talks than the undisturbed search"
         except AssertionError as error:
             print(f"kill-search: turn {turn}, killed at {moment:.3f} s: {error}")

@@ -6,9 +6,13 @@
 // module on standard input and writes the PTX of its kernel, in a process of
 // its own because NVPTX may end it.
 //
+// Ctrl-C ends it with status 130 (SIGTERM: 143), no output and nothing lost.
+//
 //===----------------------------------------------------------------------===//
 
 #include "fsr/IR/Kernels.h"
+#include "fsr/Support/Interrupt.h"
+#include "fsr/Terminal/Progress.h"
 #include "fsr/Transforms/Passes.h"
 
 #include "mlir/IR/AsmState.h"
@@ -61,6 +65,11 @@ static int lowerReferenceMain(int argc, char **argv,
 }
 
 int main(int argc, char **argv) {
+  bool isLowering =
+      argc > 1 && llvm::StringRef(argv[1]) == "--fsr-lower-reference";
+  // Threads that are started later inherit what this one blocks.
+  if (!isLowering)
+    fsr::endOnInterrupt([] { fsr::sayInterrupted("fsr-opt"); });
   mlir::registerAllPasses();
   fsr::registerFSRPasses();
 
@@ -69,7 +78,7 @@ int main(int argc, char **argv) {
   mlir::registerAllExtensions(registry);
   mlir::registerAllGPUToLLVMIRTranslations(registry);
 
-  if (argc > 1 && llvm::StringRef(argv[1]) == "--fsr-lower-reference") {
+  if (isLowering) {
     llvm::InitLLVM init(argc, argv);
     return lowerReferenceMain(argc, argv, registry);
   }

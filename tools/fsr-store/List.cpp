@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Commands.h"
-#include "Text.h"
 
 #include "fsr/Support/Hash.h"
+#include "fsr/Terminal/Text.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -32,9 +32,13 @@ static Row rowOf(const TaskHistory &task) {
   }
   std::string name = printable(task.kernelName());
   std::string target = printable(task.target());
-  return {name.empty() ? "?" : name,         shortHash(task.key).str(),
-          target.empty() ? "?" : target,     best,
-          llvm::utostr(task.records.size()), countsText(task.trials)};
+  return {name.empty() ? "?" : name,
+          shortHash(task.key).str(),
+          target.empty() ? "?" : target,
+          best,
+          llvm::utostr(task.records.size()),
+          countsText(task.trials) +
+              (task.unfinished ? "; a search has not ended" : "")};
 }
 
 void fsr::listStore(const StoreHistory &history, llvm::raw_ostream &os) {

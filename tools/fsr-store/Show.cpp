@@ -10,11 +10,11 @@
 
 #include "Commands.h"
 #include "Diff.h"
-#include "Text.h"
 
 #include "fsr/Search/Search.h"
 #include "fsr/Support/Error.h"
 #include "fsr/Support/Hash.h"
+#include "fsr/Terminal/Text.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

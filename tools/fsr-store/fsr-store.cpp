@@ -9,11 +9,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "Commands.h"
-#include "Text.h"
 
 #include "fsr/Store/Inventory.h"
 #include "fsr/Store/Store.h"
 #include "fsr/Support/Error.h"
+#include "fsr/Terminal/Text.h"
 
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FormatVariadic.h"

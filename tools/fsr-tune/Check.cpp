@@ -8,9 +8,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Commands.h"
-#include "Text.h"
 
 #include "fsr/Support/Error.h"
+#include "fsr/Terminal/Text.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

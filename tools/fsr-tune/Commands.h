@@ -40,7 +40,7 @@ llvm::Expected<Bench> openBench(const KernelTask &task, llvm::StringRef device,
                                 bool allowUnsandboxed);
 
 struct TuneOptions {
-  std::string llm, store, device;
+  std::string llm, store, device, report;
   bool allowUnsandboxed = false, quiet = false;
   SearchOptions search;
   ChatOptions chat;

@@ -7,12 +7,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "Commands.h"
-#include "Interrupt.h"
-#include "Progress.h"
-#include "Text.h"
 
+#include "fsr/Search/Report.h"
 #include "fsr/Support/Error.h"
+#include "fsr/Support/Files.h"
 #include "fsr/Support/Hash.h"
+#include "fsr/Terminal/Progress.h"
+#include "fsr/Terminal/Text.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -53,6 +54,9 @@ static int conclude(const KernelTask &task, const TuneOptions &options,
                  << printable(found.trouble, /*keepLines=*/true) << "\n";
     return exits::trouble;
   }
+  if (!found.budget.empty())
+    os << "budget   " << printable(found.budget)
+       << "; under a higher cap the same command goes on\n";
   if (!found.pending.empty()) {
     os << "pending  " << llvm::join(found.pending, ", ") << "\n";
     return exits::pending;
@@ -68,6 +72,19 @@ static int conclude(const KernelTask &task, const TuneOptions &options,
   return exits::noneAccepted;
 }
 
+static std::string reportOf(const KernelTask &task, const SearchOutcome &found,
+                            const ChatSpending &spent) {
+  KernelOutcome outcome;
+  outcome.name = task.name;
+  outcome.key = task.key;
+  takeSearch(found, outcome);
+  if (outcome.record) {
+    outcome.kind = KernelOutcome::Kind::Found;
+    outcome.remark = "Found";
+  }
+  return reportText(outcome, spent);
+}
+
 llvm::Expected<int> fsr::searchTask(const KernelTask &task,
                                     const TuneOptions &options) {
   if (options.llm.empty())
@@ -78,58 +95,53 @@ llvm::Expected<int> fsr::searchTask(const KernelTask &task,
     return makeError(ErrorKind::BadInput,
                      "no store: give --store=FOLDER or set FSR_STORE; what a "
                      "search finds must be kept");
-  // Threads that are started later inherit what this one blocks.
-  static std::mutex storeLock;
-  static Progress *shown = nullptr;
-  static std::mutex shownLock;
-  endOnInterrupt(storeLock, [store = options.store] {
-    std::lock_guard<std::mutex> held(shownLock);
-    if (shown)
-      shown->end();
-    llvm::errs() << "fsr-tune: interrupted; what was finished is in '" << store
-                 << "'\n";
-  });
-
+  ProgressKind kind =
+      options.quiet ? ProgressKind::None : progressKindOfTerminal();
+  Progress progress(llvm::errs(), kind, "", options.store);
   llvm::Expected<std::unique_ptr<ChatClient>> client =
       makeChatClient(options.llm, options.chat);
   if (!client)
     return addContext(client.takeError(), "option llm");
-  llvm::Expected<std::unique_ptr<SearchStore>> opened =
+  llvm::Expected<std::unique_ptr<SearchStore>> store =
       openStore(options.store, StoreMode::Search);
-  if (!opened)
-    return opened.takeError();
-  std::unique_ptr<SearchStore> store =
-      lockedStore(std::move(*opened), storeLock);
+  if (!store)
+    return store.takeError();
   llvm::Expected<Bench> bench =
       openBench(task, options.device, options.allowUnsandboxed);
   if (!bench)
     return bench.takeError();
 
-  ProgressKind kind =
-      options.quiet ? ProgressKind::None : progressKindOfTerminal();
-  Progress progress(llvm::errs(), kind, task.name, options.search.rounds,
-                    options.search.width);
-  auto show = [](Progress *one) {
-    std::lock_guard<std::mutex> held(shownLock);
-    shown = one;
-  };
-  show(&progress);
+  double earlierUsd = 0;
   SearchServices services{
       **client,
       *bench->compiler,
       *bench->device,
-      *store,
+      **store,
       [&](const Build &build) { return makeFatbin(bench->toolkit, build); },
       [&](const KernelTask &of) {
         return assemblePtx(bench->toolkit, of.reference.ptx, of.target);
       },
       [&](const SearchEvent &event) {
-        progress.event(event, (*client)->spent().usd);
+        progress.event(event, earlierUsd + (*client)->spent().usd);
+      },
+      [&](const SearchForecast &forecast) {
+        // All runs count to the cap that the line names.
+        earlierUsd = forecast.cost.before.usd - (*client)->spent().usd;
+        if (!options.quiet)
+          progress.say(printable(task.name) + ": " + describe(forecast));
       }};
+  progress.begin(progressSubject(
+      task.name, options.search,
+      options.chat.budget.usd.value_or(ChatBudget::defaultUsd)));
   SearchOutcome found = runSearch(task, options.search, services);
   progress.end();
-  show(nullptr);
+  ChatSpending spent = (*client)->spent();
   int status = conclude(task, options, found, llvm::outs());
-  printSpending((*client)->spent(), llvm::outs());
+  printSpending(spent, llvm::outs());
+  if (!options.report.empty())
+    if (llvm::Error error =
+            writeOutput(options.report, reportOf(task, found, spent)))
+      return makeError(ErrorKind::Unavailable,
+                       "report: " + llvm::toString(std::move(error)));
   return status;
 }

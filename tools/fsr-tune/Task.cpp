@@ -6,11 +6,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "Commands.h"
-#include "Text.h"
 
 #include "fsr/Support/Error.h"
 #include "fsr/Support/Files.h"
-#include "fsr/Support/Json.h"
+#include "fsr/Terminal/Text.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -23,14 +22,7 @@ llvm::Expected<KernelTask> fsr::readTask(llvm::StringRef path) {
     llvm::Expected<std::string> text = readFile(path, maxTaskBytes);
     if (!text)
       return text.takeError();
-    llvm::Expected<llvm::json::Value> json = parseJson(*text);
-    if (!json)
-      return json.takeError();
-    llvm::json::Path::Root root("task");
-    KernelTask task;
-    if (!fromJSON(*json, task, root))
-      return makeError(ErrorKind::Corrupt, llvm::toString(root.getError()));
-    return task;
+    return parseTask(*text);
   };
   llvm::Expected<KernelTask> task = read();
   if (task)

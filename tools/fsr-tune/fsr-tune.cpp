@@ -5,15 +5,17 @@
 // page.
 //
 // Exit status: 0 a winner; 1 trouble; 2 the command line cannot be used; 3
-// nothing was accepted; 75 answers are pending; 130 interrupted.
+// nothing was accepted; 75 answers are pending; 130 interrupted (143: SIGTERM).
 //
 //===----------------------------------------------------------------------===//
 
 #include "Commands.h"
-#include "Text.h"
 
 #include "fsr/Support/Error.h"
 #include "fsr/Support/Files.h"
+#include "fsr/Support/Interrupt.h"
+#include "fsr/Terminal/Progress.h"
+#include "fsr/Terminal/Text.h"
 
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/raw_ostream.h"
@@ -116,13 +118,20 @@ cl::opt<int64_t> maxAnswerTokens("max-answer-tokens",
                                  cl::init(chatDefaults.maxAnswerTokens),
                                  cl::desc("Tokens that one answer may have"),
                                  cl::sub(search), cl::cat(category));
-cl::opt<double> budgetUsd("budget-usd", cl::init(5),
-                          cl::desc("Most money to spend, in US dollars "
-                                   "(default 5); 0: no limit"),
-                          cl::sub(search), cl::cat(category));
+cl::opt<double>
+    budgetUsd("budget-usd", cl::init(ChatBudget::defaultUsd),
+              cl::desc("Most US dollars that the task's answers may "
+                       "cost, all runs together (default 5 where "
+                       "the model has a price); 0: no limit"),
+              cl::sub(search), cl::cat(category));
 cl::opt<int64_t> budgetTokens("budget-tokens", cl::init(0),
-                              cl::desc("Most tokens to spend; 0: no limit"),
+                              cl::desc("Most tokens, likewise (default 1000000 "
+                                       "where there is no price); 0: no "
+                                       "limit"),
                               cl::sub(search), cl::cat(category));
+cl::opt<std::string> report("report", cl::value_desc("FILE"),
+                            cl::desc("File for a JSON report of the run"),
+                            cl::sub(search), cl::cat(category));
 cl::opt<bool> quiet("quiet", cl::desc("No progress"), cl::sub(search),
                     cl::cat(category));
 
@@ -166,6 +175,7 @@ static llvm::Expected<int> runSearchCommand(const KernelTask &task) {
   options.device = device;
   options.allowUnsandboxed = allowUnsandboxed;
   options.quiet = quiet;
+  options.report = report;
   options.search.kind = kind;
   options.search.width = width;
   options.search.rounds = rounds;
@@ -181,8 +191,11 @@ static llvm::Expected<int> runSearchCommand(const KernelTask &task) {
   options.chat.inFlight = inFlight;
   options.chat.maxAnswerTokens = maxAnswerTokens;
   options.chat.prices = prices;
-  options.chat.budget.usd = budgetUsd;
-  options.chat.budget.tokens = budgetTokens;
+  if (budgetUsd.getNumOccurrences())
+    options.chat.budget.usd = budgetUsd;
+  if (budgetTokens.getNumOccurrences())
+    options.chat.budget.tokens = budgetTokens;
+  options.chat.spending = options.store + "/spending";
   return searchTask(task, options);
 }
 
@@ -226,6 +239,8 @@ int main(int argc, char **argv) {
   for (cl::SubCommand *command : {&search, &show, &check})
     cl::HideUnrelatedOptions(category, *command);
   cl::HideUnrelatedOptions(category);
+  // Threads that are started later inherit what this one blocks.
+  endOnInterrupt([] { sayInterrupted("fsr-tune"); });
   if (!cl::ParseCommandLineOptions(
           argc, argv, "fsr-tune: makes the kernel of a task file faster\n",
           &llvm::errs()))

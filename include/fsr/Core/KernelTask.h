@@ -18,6 +18,7 @@
 #include "fsr/Core/Types.h"
 
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
 
 #include <array>
@@ -111,7 +112,7 @@ struct WorkloadCase {
 };
 
 struct KernelTask {
-  static constexpr int64_t formatVersion = 1;
+  static constexpr int64_t formatVersion = 2;
 
   std::string name;   ///< The kernel's symbol in the user's module.
   std::string key;    ///< 64 hex digits; see docs/formats/store.md.
@@ -143,6 +144,12 @@ bool fromJSON(const llvm::json::Value &json, WorkloadCase &value,
 llvm::json::Value toJSON(const KernelTask &value);
 bool fromJSON(const llvm::json::Value &json, KernelTask &value,
               llvm::json::Path path);
+
+/// A task as the text of a file, with a hash over the rest of it.
+std::string printTask(const KernelTask &task);
+/// Reads such a text. Errors: Unsupported, of another version; Corrupt, it was
+/// changed since it was written, or is no task.
+llvm::Expected<KernelTask> parseTask(llvm::StringRef text);
 
 } // namespace fsr
 

@@ -90,12 +90,15 @@ struct Evidence {
 };
 
 struct Trial {
+  static constexpr int64_t formatVersion = 2; ///< Of its file in a store.
+
   std::string taskKey;
   std::string candidateHash;
   Parameters parameters;
   int64_t round = 0, slot = 0;
   Verdict verdict = Verdict::Rejected;
   std::string message; ///< What and where; may go back to the LLM.
+  bool full = false;   ///< It was put to all checks, not to the quick ones.
   /// Judged on a virtual device: says nothing of a GPU, and no GPU's trial says
   /// anything of it.
   bool isModelled = false;
@@ -127,13 +130,18 @@ struct Record {
   std::string fatbin; ///< Bytes: the cubin and its PTX.
   Measurement measurement;
   Evidence evidence;
+  std::string message;  ///< As in its trial.
   std::string provider; ///< Of the LLM: "exchange", "openai:MODEL".
   int64_t round = 0, slot = 0;
+
+  /// The trial that this record is the winner of, as it was or would have been
+  /// stored.
+  Trial trial() const;
 };
 
 /// One request to an LLM and its answer.
 struct Talk {
-  static constexpr int64_t formatVersion = 1;
+  static constexpr int64_t formatVersion = 2;
 
   std::string taskKey, taskName;
   int64_t round = 0, slot = 0;

@@ -46,6 +46,8 @@ struct ChatAnswer {
   /// Something worth a remark: the prompt has changed since the recording, the
   /// answer was cut at its limit.
   std::string remark;
+  /// What it answers, where that is not the prompt that was asked; else empty.
+  std::string request;
 };
 
 /// What one client has spent so far. A call whose end is not known, or that
@@ -53,6 +55,17 @@ struct ChatAnswer {
 struct ChatSpending {
   int64_t calls = 0, promptTokens = 0, answerTokens = 0;
   double usd = 0;
+};
+
+/// What answers can cost at most, and what there is for them: for a word before
+/// the first request.
+struct ChatForecast {
+  int64_t tokens = 0;
+  std::optional<double> usd; ///< Nothing where no price is known.
+  double capUsd = 0;         ///< 0: no cap; the same below.
+  int64_t capTokens = 0;
+  /// Spent so far, by this run and, on the tasks that are counted, by others.
+  ChatSpending before;
 };
 
 /// How one request of a batch ended: an answer, or nothing where it is still to
@@ -71,9 +84,15 @@ public:
   virtual void ask(llvm::ArrayRef<ChatRequest> requests,
                    llvm::function_ref<void(size_t, ChatResult)> done) = 0;
 
-  /// What these requests can cost at most, each asked once, in US dollars; 0
-  /// where there is no price. For a word before the first request.
-  virtual double dearestUsd(llvm::ArrayRef<ChatRequest> requests) const;
+  /// From now on what was ever spent on these tasks, by whichever run, counts
+  /// against the caps (see ChatOptions::spending). A task that is asked about
+  /// is counted without it.
+  virtual llvm::Error countTasks(llvm::ArrayRef<std::string> taskKeys);
+
+  /// For these requests and `later` ones whose prompts are not known yet, each
+  /// asked once. Nothing where the provider charges nothing.
+  virtual llvm::Expected<std::optional<ChatForecast>>
+  forecast(llvm::ArrayRef<ChatRequest> requests, size_t later = 0);
 
   /// Of this client's life; zeros where the provider charges nothing.
   virtual ChatSpending spent() const;
@@ -83,11 +102,19 @@ public:
   virtual llvm::StringRef provider() const = 0;
 };
 
-/// What may be spent. Zero: no limit. Counts what is in flight at its dearest
-/// possible end, so that a cap is never passed.
+/// What may be spent, on all tasks that are counted and by all runs. 0: no
+/// limit. Counts what is in flight at its dearest possible end, so that a cap
+/// is never passed.
 struct ChatBudget {
-  double usd = 0;
-  int64_t tokens = 0;
+  /// Not given: `defaultUsd` where the model has a price. One that is given
+  /// needs a price.
+  std::optional<double> usd;
+  /// Not given: `defaultTokens` where the model has no price and `usd` is not
+  /// given either, so that nothing is without a cap unseen.
+  std::optional<int64_t> tokens;
+
+  static constexpr double defaultUsd = 5;
+  static constexpr int64_t defaultTokens = 1000000;
 };
 
 struct ChatOptions {
@@ -99,6 +126,9 @@ struct ChatOptions {
   unsigned retries = 4;            ///< After 429, 5xx, a broken connection.
   std::string prices; ///< JSON file of prices; see docs/formats/prices.md.
   ChatBudget budget;
+  /// Folder that says what was spent on each task (docs/formats/store.md,
+  /// "Spending"). Empty: a cap is about this client alone.
+  std::string spending;
   /// Before the first retry; doubles with each.
   std::chrono::milliseconds backOff{1000};
   /// Of any pause, whatever a server asks for.

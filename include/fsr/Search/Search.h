@@ -81,6 +81,15 @@ struct SearchEvent {
   const RoundSummary *summary = nullptr; ///< RoundEnded only.
 };
 
+/// What is to come, before the first request of a search that may cost money.
+struct SearchForecast {
+  unsigned answers = 0; ///< At most; without those that the store has.
+  ChatForecast cost;
+};
+
+/// One line, without the kernel's name.
+std::string describe(const SearchForecast &forecast);
+
 struct SearchServices {
   ChatClient &client;
   Compiler &compiler;
@@ -91,6 +100,8 @@ struct SearchServices {
   /// Builds the original's image from its PTX.
   std::function<llvm::Expected<Build>(const KernelTask &)> buildReference;
   std::function<void(const SearchEvent &)> observer;
+  /// Called once at the most, before the first request.
+  std::function<void(const SearchForecast &)> forecast = {};
 };
 
 /// Why a search ended.
@@ -99,6 +110,7 @@ enum class SearchStop {
   Patience, ///< No gain beyond noise for long enough.
   Bound,    ///< The best is near enough to the hardware bound.
   Pending,  ///< Answers are still to come.
+  Budget,   ///< `SearchOutcome::budget` says which cap has no room.
   Trouble,  ///< `SearchOutcome::trouble` says what.
 };
 llvm::StringRef nameOf(SearchStop stop);
@@ -112,6 +124,9 @@ struct SearchOutcome {
   SearchStop stop = SearchStop::Rounds;
   /// What cut the search short, or empty. The original stays.
   std::string trouble;
+  /// The cap that left requests unasked, or empty. No fault: under a higher one
+  /// the same search goes on.
+  std::string budget;
   unsigned asked = 0, reused = 0;
 };
 

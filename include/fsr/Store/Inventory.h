@@ -29,13 +29,15 @@ struct StoreEntry {
     Whole,
     Faulty,     ///< Changed, incomplete, or of a version not known here.
     Unfinished, ///< Left by a writer that was stopped; never read.
-    SetAside,   ///< A talk that was damaged when its place was needed.
+    SetAside,   ///< A talk that was in the way of a new one.
+    Searching,  ///< The mark of a search that has not ended.
     Foreign,    ///< Nothing that a store has here; left alone.
   };
   State state = State::Whole;
   std::string path; ///< Below the store.
   std::string note; ///< One sentence, where it is not whole.
 
+  std::string taskKey; ///< Of a mark.
   /// Where it is whole: what it is.
   std::variant<std::monostate, Record, Trial, Talk, KernelTask> content;
   /// The bytes that were verified: names within the folder `path`, or one
@@ -49,8 +51,8 @@ struct StoreEntry {
 };
 
 /// Calls `visit` with every entry of the store in `folder`, in the order of
-/// the paths within records, tasks, talks and trials. With `taskKey`, only
-/// those of one task.
+/// the paths within records, searches, tasks, talks and trials. With `taskKey`,
+/// only those of one task.
 llvm::Error forEachEntry(llvm::StringRef folder, llvm::StringRef taskKey,
                          llvm::function_ref<llvm::Error(StoreEntry &)> visit);
 
@@ -61,6 +63,7 @@ struct TaskHistory {
   std::vector<Record> records; ///< Without fatbins; the best first.
   std::vector<Trial> trials;   ///< By round, slot and parameters.
   std::vector<Talk> talks;     ///< By round and slot.
+  bool unfinished = false;     ///< A search of it has not ended.
 
   /// Of the task, else of a record or a talk; empty where none names it.
   llvm::StringRef kernelName() const;

@@ -7,6 +7,8 @@
 //   trials/<task key>/<trial key>.json         how every candidate fared
 //   talks/<task key>/r<round>-s<slot>/         requests and answers
 //   tasks/<task key>.json                      the tasks themselves
+//   spending/<task key>/<run>.jsonl            what answers cost; kept by LLM
+//   searches/<task key>.json                   of a search that has not ended
 //
 // A record is staged and renamed once, so two writers are safe and a kill
 // leaves nothing half. A record of an unknown version or an unfinished one is
@@ -55,6 +57,10 @@ public:
   /// holds for the others below. All but the look-ups are errors in a store
   /// that was opened for reading.
   virtual llvm::Error addRecord(Record &record) = 0;
+  /// Every whole record of a task and target family without its fatbin, the
+  /// best first. Errors as those of `best`.
+  virtual llvm::Expected<std::vector<Record>>
+  findRecords(llvm::StringRef taskKey, llvm::StringRef target) = 0;
   /// The first whole trial of a key stays.
   virtual llvm::Error addTrial(const Trial &trial) = 0;
   /// Nothing for one that is damaged or of an unknown version: a trial can be
@@ -64,12 +70,21 @@ public:
   /// The first whole talk of a round and slot stays; a damaged one is moved
   /// aside, to a name that is never read.
   virtual llvm::Error addTalk(const Talk &talk) = 0;
-  /// Nothing for one that is unfinished or of an unknown version. An error
-  /// (kind Corrupt) names a request or an answer that was changed.
+  /// Nothing for one that is unfinished or damaged. An error names one that was
+  /// changed (kind Corrupt), and one of an unknown version (Unsupported), whose
+  /// place could not take a new answer.
   virtual llvm::Expected<std::optional<Talk>>
   findTalk(llvm::StringRef taskKey, int64_t round, int64_t slot) = 0;
   /// Keeps the task itself beside its trials, for tools that have no module.
   virtual llvm::Error addTask(const KernelTask &task) = 0;
+
+  /// Rounds outlast runs: a search is marked before its first request, and the
+  /// mark is cleared when it has ended of itself. The next run then knows that
+  /// there is more to do, although there may be a record already.
+  virtual llvm::Error markUnfinished(llvm::StringRef taskKey,
+                                     llvm::StringRef kernelName) = 0;
+  virtual llvm::Error clearUnfinished(llvm::StringRef taskKey) = 0;
+  virtual bool isUnfinished(llvm::StringRef taskKey) = 0;
 };
 
 enum class StoreMode {

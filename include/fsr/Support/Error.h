@@ -24,6 +24,7 @@ enum class ErrorKind {
   TimedOut,    ///< A limit of time was passed.
   Corrupt,     ///< Stored or received bytes are not what they must be.
   Unsupported, ///< Understood, but not done.
+  OverBudget,  ///< It could pass a cap on spending, and was not begun.
 };
 
 class FsrError : public llvm::ErrorInfo<FsrError> {

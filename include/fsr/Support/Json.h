@@ -27,6 +27,15 @@ llvm::Expected<llvm::json::Value> parseJson(llvm::StringRef text);
 /// feed at the end. The same value always gives the same bytes.
 std::string printJson(const llvm::json::Value &value);
 
+/// The text of `object` with a field "sha256" added: the SHA-256 of the text
+/// that printJson gives without that field. It shows every later change of a
+/// key or value; whoever makes the hash anew is not found out.
+std::string printSealed(llvm::json::Object object);
+
+/// Takes the field "sha256" out of `object`, as it was parsed from such a text.
+/// An error (kind Corrupt): it is missing, or not the hash of the rest.
+llvm::Error unseal(llvm::json::Object &object);
+
 } // namespace fsr
 
 #endif // FSR_SUPPORT_JSON_H

@@ -30,6 +30,13 @@ enum class OnHit { Use, Search };
 /// The least evidence under which a record is spliced.
 enum class AcceptLevel { Measured, Modelled };
 
+/// What fsr-optimize-gpu says while it searches.
+enum class ProgressMode {
+  Auto, ///< A live line on a terminal; nothing elsewhere.
+  On,   ///< A live line on a terminal; a line an event elsewhere.
+  Off
+};
+
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
 #include "fsr/Transforms/Passes.h.inc"

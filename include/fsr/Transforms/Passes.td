@@ -62,7 +62,9 @@ def OptimizeGpuPass : Pass<"fsr-optimize-gpu", "::mlir::ModuleOp"> {
               clEnumValN(::fsr::OnMiss::Keep, "keep",
                          "Leave the kernel alone."),
               clEnumValN(::fsr::OnMiss::Error, "error",
-                         "Fail the compile."))}]>,
+                         "Fail the compile."),
+              clEnumValN(::fsr::OnMiss::Default, "default",
+                         "Search where llm is given, else keep."))}]>,
     Option<"onHit", "on-hit", "::fsr::OnHit", /*default=*/"::fsr::OnHit::Use",
            "What to do, where misses are searched, with a kernel that has a "
            "record: use (a search that was cut short goes on), search.",
@@ -86,9 +88,13 @@ def OptimizeGpuPass : Pass<"fsr-optimize-gpu", "::mlir::ModuleOp"> {
     Option<"prices", "prices", "std::string", /*default=*/"\"\"",
            "JSON file of what models cost.">,
     Option<"budgetUsd", "budget-usd", "double", /*default=*/"5",
-           "US dollars that the run may spend on answers; 0: no limit.">,
+           "US dollars that answers for the module's kernels may cost, all "
+           "runs on this store together; 0: no limit. Not given: 5, and "
+           "nothing where the model has no price.">,
     Option<"budgetTokens", "budget-tokens", "int64_t", /*default=*/"0",
-           "Tokens that the run may spend on answers; 0: no limit.">,
+           "Tokens that those answers may take, all runs together; 0: no "
+           "limit. Not given: 1000000 where the model has no price and "
+           "budget-usd is not given either.">,
     Option<"device", "device", "std::string", /*default=*/"\"auto\"",
            "Where candidates are validated and timed: cuda, cuda:N, virtual, "
            "virtual:CHIP, exec:COMMAND; auto is cuda where a driver reports a "
@@ -123,8 +129,19 @@ def OptimizeGpuPass : Pass<"fsr-optimize-gpu", "::mlir::ModuleOp"> {
            "Compile LLM text even where no sandbox can be set up.">,
     Option<"report", "report", "std::string", /*default=*/"\"\"",
            "File for a JSON report of the run.">,
-    Option<"progress", "progress", "bool", /*default=*/"false",
-           "Print a line for each answer and each finished trial.">,
+    Option<"progress", "progress", "::fsr::ProgressMode",
+           /*default=*/"::fsr::ProgressMode::Auto",
+           "What to say of a search while it runs: true (a live line on a "
+           "terminal, else a line for each answer and each finished trial), "
+           "false, auto (only on a terminal, and not where quiet is set).",
+           [{::llvm::cl::values(
+              clEnumValN(::fsr::ProgressMode::Auto, "auto",
+                         "A live line on a terminal, else nothing."),
+              clEnumValN(::fsr::ProgressMode::On, "true",
+                         "A live line on a terminal, else a line an event."),
+              clEnumValN(::fsr::ProgressMode::Off, "false", "Nothing."),
+              clEnumValN(::fsr::ProgressMode::On, "", "As true.")),
+            ::llvm::cl::ValueOptional}]>,
   ];
 }
 

@@ -56,6 +56,7 @@ class State:
         with self.lock:
             return {
                 "requests": self.requests,
+                "in_flight": self.flight["running"],
                 "most_in_flight": self.flight["most"],
                 "prompt_tokens": self.prompt_tokens,
                 "answer_tokens": self.answer_tokens,

@@ -8,6 +8,8 @@
 
 #include "Samples.h"
 
+#include "fsr/Support/Error.h"
+
 #include "gtest/gtest.h"
 
 using namespace fsr;
@@ -111,7 +113,7 @@ struct Refusal {
 TEST(KernelTask, Refused) {
   const int64_t huge = INT64_MAX / 2;
   const Refusal refusals[] = {
-      {"format_version", 2, "expected format version 1 at task.format_version"},
+      {"format_version", 1, "expected format version 2 at task.format_version"},
       {"format_version", "1", "expected integer at task.format_version"},
       {"name", "",
        "expected 1 to 1024 characters without control characters at task.name"},
@@ -237,6 +239,39 @@ TEST(KernelTask, Caps) {
   task.workload.assign(1025, task.workload[0]);
   EXPECT_EQ(readError<KernelTask>(toJSON(task), "task"),
             "expected 1 to 1024 cases at task.workload");
+}
+
+TEST(KernelTask, FilesAreSealed) {
+  const std::string text = printTask(sampleTask());
+  llvm::Expected<KernelTask> task = parseTask(text);
+  ASSERT_TRUE(bool(task)) << llvm::toString(task.takeError());
+  EXPECT_EQ(print(toJSON(*task)), print(toJSON(sampleTask())));
+  auto errorAfter = [&](llvm::StringRef from, llvm::StringRef to,
+                        ErrorKind kind) {
+    std::string edited = text;
+    size_t at = edited.find(from);
+    EXPECT_NE(at, std::string::npos) << from.str();
+    llvm::Expected<KernelTask> task =
+        parseTask(edited.replace(at, from.size(), to));
+    if (task)
+      return std::string();
+    llvm::Error error = task.takeError();
+    EXPECT_EQ(kindOf(error), kind);
+    return llvm::toString(std::move(error));
+  };
+  EXPECT_NE(errorAfter("\"launch_mlir\": \"", "\"launch_mlir\": \"x",
+                       ErrorKind::Corrupt)
+                .find("it was changed"),
+            std::string::npos);
+  EXPECT_EQ(errorAfter("sha256", "sha", ErrorKind::Corrupt),
+            "it has no field 'sha256'");
+  EXPECT_EQ(errorAfter("\"format_version\": 2", "\"format_version\": 1",
+                       ErrorKind::Unsupported),
+            "expected format version 2 at task.format_version");
+  EXPECT_EQ(errorAfter(text, "[]", ErrorKind::Corrupt),
+            "expected object when parsing task");
+  EXPECT_EQ(errorAfter(text, "{}", ErrorKind::Corrupt),
+            "missing value at task.format_version");
 }
 
 TEST(KernelTask, BrokenUtf8IsReplaced) {

@@ -268,6 +268,7 @@ inline Trial sampleTrial() {
   value.slot = 3;
   value.verdict = Verdict::NotFaster;
   value.message = "1.01x";
+  value.full = true;
   value.resources = {sampleResources()};
   value.measurement = sampleMeasurement();
   value.evidence = sampleEvidence();
@@ -288,6 +289,7 @@ inline Record sampleRecord() {
   value.fatbin = "bytes";
   value.measurement = sampleMeasurement();
   value.evidence = sampleEvidence();
+  value.message = "2.05x";
   value.provider = "openai:model";
   value.round = 4;
   value.slot = 5;

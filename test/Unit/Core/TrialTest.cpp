@@ -156,6 +156,7 @@ TEST(Trial, RoundTrips) {
   EXPECT_EQ(back.slot, 3);
   EXPECT_EQ(back.verdict, Verdict::NotFaster);
   EXPECT_EQ(back.message, "1.01x");
+  EXPECT_TRUE(back.full);
   ASSERT_EQ(back.resources.size(), 1u);
   EXPECT_EQ(back.resources[0].spillLoadBytes, 16);
   ASSERT_TRUE(back.measurement);
@@ -229,6 +230,26 @@ TEST(Record, RoundTripsWithoutBytes) {
   EXPECT_EQ(back.provider, "openai:model");
   EXPECT_EQ(back.round, 4);
   EXPECT_EQ(back.slot, 5);
+}
+
+// What a kill kept from being written is made from the record.
+TEST(Record, KnowsItsTrial) {
+  Record record = sampleRecord();
+  Trial trial = record.trial();
+  EXPECT_EQ(trial.verdict, Verdict::Accepted);
+  EXPECT_TRUE(trial.full);
+  Trial wanted;
+  wanted.taskKey = record.taskKey;
+  wanted.candidateHash = record.candidate.hash();
+  wanted.parameters = record.parameters;
+  EXPECT_EQ(trial.key(), wanted.key());
+  EXPECT_EQ(trial.message, "2.05x");
+  EXPECT_EQ(trial.round, 4);
+  EXPECT_EQ(trial.slot, 5);
+  EXPECT_EQ(print(toJSON(*trial.measurement)),
+            print(toJSON(record.measurement)));
+  EXPECT_EQ(print(toJSON(trial.evidence)), print(toJSON(record.evidence)));
+  ASSERT_EQ(trial.resources.size(), 1u);
 }
 
 TEST(Record, SourceInJsonIsNotTaken) {
@@ -306,7 +327,7 @@ TEST(Talk, Refused) {
   expectRefused(
       sampleTalk(), "talk",
       {{"format_version", 3,
-        "expected format version 1 at talk.format_version"},
+        "expected format version 2 at talk.format_version"},
        {"task_key", "x", "expected 64 lower-case hex digits at talk.task_key"},
        {"round", -1, "expected integer of at least 0 at talk.round"},
        {"slot", 0.5, "expected integer of at least 0 at talk.slot"},

@@ -6,10 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ServerFixture.h"
-#include "TempFolder.h"
-
-#include "fsr/Support/Files.h"
+#include "ChargingFixture.h"
 
 #include <random>
 
@@ -17,35 +14,8 @@ using namespace fsr;
 
 namespace {
 
-constexpr double promptPrice = 3, answerPrice = 15;
-
-class BudgetTest : public ServerFixture {
+class BudgetTest : public ChargingFixture {
 protected:
-  void SetUp() override {
-    ServerFixture::SetUp();
-    if (IsSkipped() || HasFatalFailure())
-      return;
-    options.prices = folder.path("prices.json");
-    ASSERT_FALSE(bool(writeFileAtomically(
-        options.prices, "{\"format_version\": 1, \"models\": {\"m\": "
-                        "{\"usd_per_million_prompt_tokens\": 3, "
-                        "\"usd_per_million_answer_tokens\": 15}}}")));
-  }
-
-  struct Books {
-    int64_t prompt, answer;
-    int64_t tokens() const { return prompt + answer; }
-    double usd() const {
-      return (double(prompt) * promptPrice + double(answer) * answerPrice) /
-             1e6;
-    }
-  };
-  static Books charged() {
-    llvm::json::Object stats = server->stats();
-    return {stats.getInteger("prompt_tokens").value_or(-1),
-            stats.getInteger("answer_tokens").value_or(-1)};
-  }
-
   /// 100 searches' worth of requests, each run under a cap of its own.
   template <typename SetCap, typename Check>
   void runSeeds(SetCap setCap, Check check) {
@@ -65,7 +35,7 @@ protected:
         answered += ended.error.empty();
         if (contains(ended.error, "budget: ")) {
           ++short_;
-          EXPECT_EQ(ended.kind, ErrorKind::Unavailable);
+          EXPECT_EQ(ended.kind, ErrorKind::OverBudget);
         }
       }
       check(client->spent(), charged(), seed);
@@ -77,8 +47,6 @@ protected:
     EXPECT_GT(answered, 300);
     EXPECT_GE(most, 6);
   }
-
-  TempFolder folder;
 };
 
 TEST_F(BudgetTest, ACapInDollarsIsNeverPassed) {
@@ -86,11 +54,11 @@ TEST_F(BudgetTest, ACapInDollarsIsNeverPassed) {
   runSeeds(
       [&](std::mt19937 &dice) {
         options.budget.usd = 0.08 + double(dice() % 1000) / 1e4;
-        caps += options.budget.usd;
+        caps += *options.budget.usd;
       },
       [&](const ChatSpending &spent, const Books &books, unsigned seed) {
-        EXPECT_LE(books.usd(), options.budget.usd) << "seed " << seed;
-        EXPECT_LE(spent.usd, options.budget.usd) << "seed " << seed;
+        EXPECT_LE(books.usd(), *options.budget.usd) << "seed " << seed;
+        EXPECT_LE(spent.usd, *options.budget.usd) << "seed " << seed;
         EXPECT_GE(spent.usd, books.usd()) << "seed " << seed;
         total += books.usd();
       });
@@ -102,12 +70,12 @@ TEST_F(BudgetTest, ACapInTokensIsNeverPassed) {
   runSeeds(
       [&](std::mt19937 &dice) {
         options.budget.tokens = 8000 + dice() % 10000;
-        caps += options.budget.tokens;
+        caps += *options.budget.tokens;
       },
       [&](const ChatSpending &spent, const Books &books, unsigned seed) {
-        EXPECT_LE(books.tokens(), options.budget.tokens) << "seed " << seed;
+        EXPECT_LE(books.tokens(), *options.budget.tokens) << "seed " << seed;
         EXPECT_LE(spent.promptTokens + spent.answerTokens,
-                  options.budget.tokens)
+                  *options.budget.tokens)
             << "seed " << seed;
         EXPECT_GE(spent.promptTokens, books.prompt) << "seed " << seed;
         EXPECT_GE(spent.answerTokens, books.answer) << "seed " << seed;
@@ -119,7 +87,7 @@ TEST_F(BudgetTest, ACapInTokensIsNeverPassed) {
 TEST_F(BudgetTest, WhatDoesNotFitIsNotSent) {
   options.budget.tokens = 1000;
   Ended ended = ask("do: ok");
-  EXPECT_EQ(ended.kind, ErrorKind::Unavailable);
+  EXPECT_EQ(ended.kind, ErrorKind::OverBudget);
   EXPECT_TRUE(contains(ended.error, "openai: budget: a call can take "))
       << ended.error;
   EXPECT_TRUE(contains(ended.error, "; 1000 of 1000 are left")) << ended.error;

@@ -39,6 +39,21 @@ protected:
     return llvm::toString(std::move(error));
   }
 
+  ChatForecast forecast(const std::vector<std::string> &prompts,
+                        size_t later = 0) {
+    auto client = makeChatClient("openai:m", options);
+    if (!client) {
+      ADD_FAILURE() << llvm::toString(client.takeError());
+      return {};
+    }
+    auto made = (*client)->forecast(makeBatch(prompts), later);
+    if (!made || !*made) {
+      ADD_FAILURE() << llvm::toString(made.takeError());
+      return {};
+    }
+    return **made;
+  }
+
   void expectRefusal(const std::string &part) {
     std::string message = refusal();
     EXPECT_NE(message.find(part), std::string::npos) << message;
@@ -49,27 +64,52 @@ protected:
 };
 
 TEST_F(PricesTest, ForecastsTheDearestEnd) {
-  auto client = makeChatClient("openai:m", options);
-  ASSERT_TRUE(bool(client)) << llvm::toString(client.takeError());
-  double one = (*client)->dearestUsd(makeBatch({std::string(1000, 'p')}));
+  ChatForecast one = forecast({std::string(1000, 'p')});
   // 1000 tokens of answer are 0.01 USD, and 1000 bytes of prompt and what is
   // around them at least 0.001.
-  EXPECT_GE(one, 0.011);
-  EXPECT_LE(one, 0.0112);
-  EXPECT_NEAR((*client)->dearestUsd(makeBatch({std::string(1000, 'p'), ""})),
-              one + (*client)->dearestUsd(makeBatch({""})), 1e-12);
-  EXPECT_EQ((*client)->dearestUsd({}), 0);
-  EXPECT_EQ((*client)->spent().usd, 0);
+  EXPECT_GE(*one.usd, 0.011);
+  EXPECT_LE(*one.usd, 0.0112);
+  EXPECT_GE(one.tokens, 2000);
+  EXPECT_LE(one.tokens, 2200);
+  EXPECT_NEAR(*forecast({std::string(1000, 'p'), ""}).usd,
+              *one.usd + *forecast({""}).usd, 1e-12);
+  EXPECT_EQ(*forecast({}).usd, 0);
+  EXPECT_EQ(one.before.usd, 0);
+  // A later request may show two answers.
+  ChatForecast more = forecast({std::string(1000, 'p'), ""}, 3);
+  EXPECT_NEAR(*more.usd, 4 * *one.usd + *forecast({""}).usd + 3 * 0.002, 1e-12);
 }
 
-TEST_F(PricesTest, WithoutPricesThereIsNoForecast) {
+TEST_F(PricesTest, WithoutPricesThereAreTokensOnly) {
   options.prices.clear();
-  auto client = makeChatClient("openai:m", options);
-  ASSERT_TRUE(bool(client)) << llvm::toString(client.takeError());
-  EXPECT_EQ((*client)->dearestUsd(makeBatch({"p"})), 0);
+  ChatForecast none = forecast({std::string(1000, 'p')});
+  EXPECT_FALSE(none.usd);
+  EXPECT_GE(none.tokens, 2000);
 }
 
-TEST_F(PricesTest, ACapInDollarsNeedsAPrice) {
+TEST_F(PricesTest, ACapThatNobodyGaveFollowsThePrice) {
+  auto expectCaps = [&](double usd, int64_t tokens) {
+    ChatForecast made = forecast({"p"});
+    EXPECT_EQ(made.capUsd, usd);
+    EXPECT_EQ(made.capTokens, tokens);
+  };
+  expectCaps(5, 0);
+  options.budget.tokens = 1000;
+  expectCaps(5, 1000);
+  options.budget = {0, std::nullopt};
+  expectCaps(0, 0);
+  // Without a price.
+  options.prices.clear();
+  expectCaps(0, 0);
+  options.budget = {};
+  expectCaps(0, 1000000);
+  options.budget.tokens = 0;
+  expectCaps(0, 0);
+  options.budget.tokens = 1000;
+  expectCaps(0, 1000);
+}
+
+TEST_F(PricesTest, ACapInDollarsThatIsAskedForNeedsAPrice) {
   EXPECT_EQ(refusal("openai:other"), "none");
   options.budget.usd = 5;
   EXPECT_EQ(refusal(), "none");

@@ -9,11 +9,10 @@
 #include "Asking.h"
 #include "TempFolder.h"
 
-#include "fsr/Core/Trial.h"
+#include "fsr/Core/TalkFiles.h"
 #include "fsr/LLM/ChatClient.h"
 #include "fsr/Support/Error.h"
 #include "fsr/Support/Files.h"
-#include "fsr/Support/Json.h"
 
 #include "gtest/gtest.h"
 
@@ -26,17 +25,21 @@ const std::string key(64, 'c');
 class ReplayTest : public testing::Test {
 protected:
   void SetUp() override {
-    Talk talk;
     talk.taskKey = key;
     talk.taskName = "softmax";
     talk.round = 1;
     talk.slot = 1;
     talk.provider = "exchange";
+    talk.request = "please";
+    talk.answer = "here";
     talk.promptTokens = 11;
     talk.answerTokens = 7;
-    write("talk.json", printJson(toJSON(talk)));
-    write("request.md", "please");
-    write("answer.md", "here");
+    record(talk);
+  }
+
+  void record(const Talk &talk) {
+    for (const auto &[name, bytes] : filesOf(talk))
+      write(name, bytes);
   }
 
   void write(const std::string &name, llvm::StringRef bytes) {
@@ -68,6 +71,7 @@ protected:
     EXPECT_NE(message.find(part), std::string::npos) << message;
   }
 
+  Talk talk;
   TempFolder folder;
 };
 
@@ -79,6 +83,7 @@ TEST_F(ReplayTest, GivesWhatWasRecorded) {
   EXPECT_EQ((*answer)->promptTokens, 11);
   EXPECT_EQ((*answer)->answerTokens, 7);
   EXPECT_EQ((*answer)->remark, "");
+  EXPECT_EQ((*answer)->request, "");
 }
 
 TEST_F(ReplayTest, AChangedPromptIsARemark) {
@@ -88,6 +93,7 @@ TEST_F(ReplayTest, AChangedPromptIsARemark) {
   EXPECT_EQ((*answer)->text, "here");
   EXPECT_EQ((*answer)->remark, "the prompt for kernel 'softmax', round 1, slot "
                                "1 has changed since it was recorded");
+  EXPECT_EQ((*answer)->request, "please");
 }
 
 TEST_F(ReplayTest, AChangedPromptIsAnErrorWhereAskedFor) {
@@ -104,9 +110,30 @@ TEST_F(ReplayTest, AMissingTalkIsNamed) {
   expectError(ask(missing), ErrorKind::Unavailable, "r1-s4");
 }
 
-TEST_F(ReplayTest, AMissingAnswerIsNamed) {
-  llvm::sys::fs::remove(folder.path("talks/" + key + "/r1-s1/answer.md"));
-  expectError(ask(request("please")), ErrorKind::Unavailable, "answer.md");
+TEST_F(ReplayTest, AnUnfinishedTalkIsPassedOver) {
+  for (const char *name : {"answer.md", "request.md", "talk.json"}) {
+    llvm::sys::fs::remove(folder.path("talks/" + key + "/r1-s1/" + name));
+    expectError(ask(request("please")), ErrorKind::Unavailable,
+                "r1-s1' is passed over: it is unfinished: " +
+                    std::string(name) + " is missing");
+    record(talk);
+  }
+}
+
+TEST_F(ReplayTest, AnotherVersionIsPassedOver) {
+  write("talk.json", "{\"format_version\": 3}");
+  expectError(ask(request("please")), ErrorKind::Unavailable,
+              "is passed over: it has format version 3");
+}
+
+TEST_F(ReplayTest, WhatWasChangedIsAnErrorThatNamesIt) {
+  for (auto [name, bytes] : filesOf(talk)) {
+    bytes[bytes.size() / 2] ^= 1;
+    write(name, bytes);
+    expectError(ask(request("please")), ErrorKind::Corrupt, name);
+    record(talk);
+  }
+  EXPECT_TRUE(bool(ask(request("please"))));
 }
 
 TEST_F(ReplayTest, DamagedHeads) {
@@ -114,13 +141,14 @@ TEST_F(ReplayTest, DamagedHeads) {
   expectError(ask(request("please")), ErrorKind::Corrupt, "talk.json");
   write("talk.json", "{}");
   expectError(ask(request("please")), ErrorKind::Corrupt, "talk.json");
-  Talk other;
+  Talk other = talk;
   other.taskKey = std::string(64, 'd');
-  other.taskName = "softmax";
-  other.round = other.slot = 1;
-  other.provider = "exchange";
-  write("talk.json", printJson(toJSON(other)));
-  expectError(ask(request("please")), ErrorKind::Corrupt, "task 'dddd");
+  record(other);
+  expectError(ask(request("please")), ErrorKind::Corrupt, "task dddd");
+  other = talk;
+  other.slot = 2;
+  record(other);
+  expectError(ask(request("please")), ErrorKind::Corrupt, "slot 2");
 }
 
 TEST_F(ReplayTest, AKeyIsNoPath) {

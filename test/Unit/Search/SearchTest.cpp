@@ -1,27 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The search against a client, a compiler and a device that play by a script,
-// and a store that is real. An answer's source says how it fares:
-// "time=50" measures 50 µs against the original's 100; "mismatch" and "broken"
-// fail; TIME as a parameter is a time too.
+// The search against the scripted services: rounds, what requests say, when it
+// ends, what it keeps.
 //
 //===----------------------------------------------------------------------===//
 
+#include "Scripted.h"
+
 #include "fsr/Search/Feedback.h"
-#include "fsr/Support/Error.h"
 #include "fsr/Support/Files.h"
-#include "fsr/Support/Hash.h"
-
-#include "../Support/TemporaryFolder.h"
-
-#include "llvm/Support/FormatVariadic.h"
-
-#include "gtest/gtest.h"
-
-#include <functional>
-#include <map>
-#include <set>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,194 +17,6 @@
 using namespace fsr;
 
 namespace {
-
-constexpr double originalUs = 100;
-
-KernelTask sampleTask() {
-  KernelTask task;
-  task.name = "scale";
-  task.key = sha256("scale");
-  task.target = "sm_90";
-  Argument x;
-  x.name = "x";
-  x.isBuffer = true;
-  x.sizes = {1024};
-  x.strides = {1};
-  task.arguments = {x};
-  task.kernelMlir = "gpu.func @scale(%x: memref<1024xf32>) kernel { }";
-  task.reference.ptx = "reference";
-  task.workload.emplace_back();
-  task.workload[0].name = "secret-case";
-  task.workload[0].fills.emplace_back();
-  return task;
-}
-
-/// An answer whose kernel fares as `how` says.
-std::string answer(llvm::StringRef how, llvm::StringRef params = "{}",
-                   llvm::StringRef strategy = "one way") {
-  return llvm::formatv("```cuda\nextern \"C\" __global__ void k(float *x) "
-                       "{{ // {0}\n}\n```\n```json\n{{ \"launch\": [ {{ "
-                       "\"kernel\": \"k\", \"grid\": [1], \"block\": [32] } ], "
-                       "\"params\": {1}, \"strategy\": \"{2}\" }\n```\n",
-                       how, params, strategy)
-      .str();
-}
-
-class FakeClient final : public ChatClient {
-public:
-  std::map<std::string, std::string> answers; ///< By "r1-s2".
-  std::string otherwise;                      ///< Empty: pending.
-  std::set<std::string> failing;
-  std::vector<size_t> batches;
-  std::vector<std::string> asked;
-  std::map<std::string, std::string> prompts;
-
-  void ask(llvm::ArrayRef<ChatRequest> requests,
-           llvm::function_ref<void(size_t, ChatResult)> done) override {
-    batches.push_back(requests.size());
-    // Backwards: a search must not lean on the order of arrival.
-    for (size_t i = requests.size(); i-- > 0;) {
-      const ChatRequest &request = requests[i];
-      std::string place =
-          llvm::formatv("r{0}-s{1}", request.round, request.slot);
-      asked.push_back(place);
-      prompts[place] = request.prompt;
-      if (failing.count(place)) {
-        done(i, makeError(ErrorKind::Unavailable, "no more: " + place));
-        continue;
-      }
-      auto found = answers.find(place);
-      std::string text = found == answers.end() ? otherwise : found->second;
-      if (text.empty()) {
-        done(i, std::optional<ChatAnswer>());
-        continue;
-      }
-      ChatAnswer given;
-      given.text = std::move(text);
-      done(i, std::optional<ChatAnswer>(std::move(given)));
-    }
-  }
-  llvm::StringRef provider() const override { return "fake"; }
-};
-
-class FakeCompiler final : public Compiler {
-public:
-  unsigned compiles = 0;
-
-  llvm::Expected<CompileOutcome>
-  compile(const CompileRequest &request) override {
-    ++compiles;
-    CompileOutcome outcome;
-    if (llvm::StringRef(request.source).contains("broken")) {
-      outcome.message = "line 1: expected a ``` semicolon";
-      return outcome;
-    }
-    Build build;
-    build.cubin = request.source;
-    for (const auto &[name, value] : request.parameters)
-      build.cubin +=
-          llvm::formatv(" {0}={1}", llvm::StringRef(name).lower(), value);
-    build.ptx = "as PTX: " + build.cubin;
-    build.chip = request.chip;
-    KernelResources resources;
-    resources.kernel = "k";
-    resources.registers = 77;
-    build.resources = {resources};
-    outcome.build = std::move(build);
-    return outcome;
-  }
-};
-
-class FakeDevice final : public Device {
-public:
-  DeviceDescription description;
-  unsigned full = 0, quick = 0;
-
-  FakeDevice() {
-    description.name = "Fake GPU";
-    description.chip = "sm_90";
-  }
-  llvm::Expected<DeviceDescription> describe() override { return description; }
-  llvm::Expected<EvaluateResult>
-  evaluate(const EvaluateRequest &request) override {
-    ++(request.options.full ? full : quick);
-    EvaluateResult result;
-    llvm::StringRef image = request.candidateImage;
-    EXPECT_EQ(image.starts_with("as PTX: "), description.isVirtual);
-    EXPECT_EQ(request.referenceImage,
-              description.isVirtual ? "reference PTX" : "reference");
-    EXPECT_EQ(request.candidateResources.size(), 1u);
-    if (image.contains("mismatch")) {
-      result.verdict = Verdict::Mismatch;
-      result.message = "element 7 of `x`: got 1, wanted 2";
-      return result;
-    }
-    double time = 0;
-    (void)image.rsplit("time=")
-        .second.split(' ')
-        .first.split('\n')
-        .first.getAsDouble(time);
-    Measurement measurement;
-    measurement.device = description.name;
-    measurement.originalUs = {originalUs, originalUs};
-    measurement.candidateUs = {time, time};
-    measurement.originalMedianUs = originalUs;
-    measurement.candidateMedianUs = time;
-    measurement.speedup = originalUs / time;
-    measurement.speedupLow = measurement.speedup * 0.99;
-    measurement.speedupHigh = measurement.speedup * 1.01;
-    measurement.noiseFloor = 0.02;
-    result.measurement = measurement;
-    if (time >= originalUs)
-      result.verdict = Verdict::NotFaster;
-    else
-      result.verdict =
-          request.options.full ? Verdict::Accepted : Verdict::Undecided;
-    if (result.verdict == Verdict::Accepted)
-      result.evidence.level = description.evidenceLevel();
-    return result;
-  }
-};
-
-class SearchTest : public testing::Test {
-protected:
-  SearchOutcome run(std::function<void(const SearchEvent &)> observer = {}) {
-    return runIn(folder.path, client, std::move(observer));
-  }
-  SearchOutcome runIn(llvm::StringRef path, ChatClient &with,
-                      std::function<void(const SearchEvent &)> observer = {}) {
-    auto store = llvm::cantFail(openStore(path, StoreMode::Search));
-    SearchServices services{with,
-                            compiler,
-                            device,
-                            *store,
-                            [](const Build &build) {
-                              return llvm::Expected<std::string>("fatbin " +
-                                                                 build.cubin);
-                            },
-                            [](const KernelTask &) {
-                              Build build;
-                              build.cubin = "reference";
-                              build.ptx = "reference PTX";
-                              return llvm::Expected<Build>(build);
-                            },
-                            std::move(observer)};
-    return runSearch(task, options, services);
-  }
-  static std::vector<std::string> keys(const SearchOutcome &outcome) {
-    std::vector<std::string> keys;
-    for (const Trial &trial : outcome.trials)
-      keys.push_back(trial.key() + " " + nameOf(trial.verdict).str());
-    return keys;
-  }
-
-  TemporaryFolder folder;
-  KernelTask task = sampleTask();
-  SearchOptions options;
-  FakeClient client;
-  FakeCompiler compiler;
-  FakeDevice device;
-};
 
 bool has(llvm::StringRef text, llvm::StringRef part) {
   return text.contains(part);
@@ -483,6 +283,91 @@ TEST_F(SearchTest, AFailingProviderKeepsWhatWasAnswered) {
             0u);
 }
 
+TEST_F(SearchTest, ABudgetEndsASearchWithoutTrouble) {
+  options.width = 2;
+  options.rounds = 3;
+  client.otherwise = answer("time=50");
+  client.overBudget = {"r2-s2"};
+  SearchOutcome outcome = run();
+  EXPECT_EQ(outcome.stop, SearchStop::Budget);
+  EXPECT_EQ(nameOf(outcome.stop), "budget");
+  EXPECT_EQ(outcome.trouble, "");
+  EXPECT_EQ(outcome.budget, "budget: no room: r2-s2");
+  EXPECT_TRUE(outcome.winner) << "the best so far stays";
+  EXPECT_EQ(outcome.rounds.size(), 2u);
+  EXPECT_FALSE(client.prompts.count("r3-s1"));
+  // Under a higher cap nothing is repeated.
+  client.overBudget.clear();
+  client.asked.clear();
+  outcome = run();
+  EXPECT_EQ(outcome.stop, SearchStop::Rounds);
+  EXPECT_EQ(outcome.budget, "");
+  EXPECT_EQ(client.asked,
+            (std::vector<std::string>{"r2-s2", "r3-s2", "r3-s1"}));
+}
+
+TEST_F(SearchTest, TroubleWinsOverABudget) {
+  client.otherwise = answer("time=50");
+  client.overBudget = {"r1-s1"};
+  client.failing = {"r1-s2"};
+  EXPECT_EQ(run().stop, SearchStop::Trouble);
+}
+
+TEST_F(SearchTest, TheForecastIsSaidOnceBeforeTheFirstRequest) {
+  options.width = 2;
+  options.rounds = 3;
+  options.patience = 0;
+  client.otherwise = answer("time=50");
+  client.overBudget = {"r2-s1"};
+  client.money.emplace();
+  client.money->tokens = 7000;
+  client.money->usd = 0.5;
+  client.money->capUsd = 2;
+  client.money->before.usd = 0.25;
+  std::vector<std::string> said;
+  auto listen = [&](const SearchForecast &forecast) {
+    EXPECT_TRUE(client.batches.empty());
+    said.push_back(describe(forecast));
+  };
+  forecast = listen;
+  SearchOutcome outcome = run();
+  EXPECT_EQ(said, std::vector<std::string>{
+                      "at most 6 answers to come, for at most 0.5000 USD, "
+                      "7000 tokens; spent so far of the cap: 0.2500 of 2.0000 "
+                      "USD"});
+  EXPECT_EQ(client.forecasts, (std::vector<std::pair<size_t, size_t>>{{2, 4}}));
+  EXPECT_TRUE(outcome.remarks.empty());
+
+  // What the store has is not to come.
+  client.batches.clear();
+  client.forecasts.clear();
+  said.clear();
+  client.overBudget.clear();
+  client.money->usd.reset();
+  client.money->capUsd = 0;
+  client.money->capTokens = 9000;
+  outcome = run();
+  EXPECT_EQ(client.forecasts, (std::vector<std::pair<size_t, size_t>>{{1, 2}}));
+  EXPECT_EQ(said, std::vector<std::string>{
+                      "at most 3 answers to come, for at most 7000 tokens; no "
+                      "price is known, money is not counted; spent so far of "
+                      "the cap: 0 of 9000 tokens"});
+  EXPECT_EQ(outcome.remarks,
+            std::vector<std::string>{
+                "no price is known for fake: money is not counted; the cap to "
+                "use is budget-tokens, now 9000"});
+
+  // Nothing to come: not a word. Nor where nothing is charged.
+  client.batches.clear();
+  said.clear();
+  EXPECT_EQ(run().asked, 0u);
+  EXPECT_TRUE(said.empty());
+  options.rounds = 4;
+  client.money.reset();
+  EXPECT_EQ(run().asked, 2u);
+  EXPECT_TRUE(said.empty());
+}
+
 TEST_F(SearchTest, TheControlSharesTheFirstRoundAndHasNoFeedback) {
   options.width = 2;
   options.rounds = 2;
@@ -622,15 +507,6 @@ TEST_F(SearchTest, EventsCarryTheBestSoFar) {
   });
   EXPECT_EQ(best, (std::vector<double>{1.98, 1.98}));
   EXPECT_EQ(rounds, 1u);
-}
-
-std::map<std::string, std::string> threeRounds() {
-  return {{"r1-s1", answer("a", "{\"TIME\": [70, 71, 90]}")},
-          {"r1-s2", answer("broken")},
-          {"r2-s1", answer("b", "{\"TIME\": [60, 61]}")},
-          {"r2-s2", answer("mismatch")},
-          {"r3-s1", "nothing"},
-          {"r3-s2", answer("time=20")}};
 }
 
 TEST_F(SearchTest, ReplayInTheSameStoreRepeatsNothing) {

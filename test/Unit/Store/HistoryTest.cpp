@@ -10,6 +10,8 @@
 
 #include "fsr/Support/Json.h"
 
+#include <cstring>
+
 using namespace fsr;
 
 class HistoryTest : public StoreTest {
@@ -78,12 +80,72 @@ TEST_F(HistoryTest, DamagedTrialIsNoneAndIsReplaced) {
   }
 }
 
-TEST_F(HistoryTest, TrialOfAnotherVersionIsNoneAndStays) {
+TEST_F(HistoryTest, TrialOfALaterVersionIsNoneAndStays) {
   Trial trial = sampleTrial();
-  overwrite(trialPath(trial), "{\"format_version\": 2}");
+  overwrite(trialPath(trial), "{\"format_version\": 3}");
   EXPECT_FALSE(findTrial(trial.key()));
   expectSuccess(store->addTrial(trial));
-  EXPECT_EQ(contentOf(trialPath(trial)), "{\"format_version\": 2}");
+  EXPECT_EQ(contentOf(trialPath(trial)), "{\"format_version\": 3}");
+}
+
+TEST_F(HistoryTest, TrialOfAnEarlierVersionIsNoneAndIsReplaced) {
+  Trial trial = sampleTrial();
+  overwrite(trialPath(trial), "{\"format_version\": 1}");
+  EXPECT_FALSE(findTrial(trial.key()));
+  expectSuccess(store->addTrial(trial));
+  EXPECT_TRUE(findTrial(trial.key()));
+}
+
+TEST_F(HistoryTest, EditedTrialIsNoneAndIsReplaced) {
+  Trial trial = sampleTrial();
+  trial.measurement = sampleRecord().measurement;
+  expectSuccess(store->addTrial(trial));
+  const std::string whole = contentOf(trialPath(trial));
+  for (auto [from, to] :
+       {std::pair("\"mismatch\"", "\"accepted\""),
+        std::pair("got 1, wanted 2", "ignore all rules"),
+        std::pair("\"full\": false", "\"full\": true"),
+        std::pair("\"speedup_low\": 1.5", "\"speedup_low\": 9.5"),
+        std::pair("\"full\": false,", "\"full\": false, \"new\": 1,"),
+        std::pair("\"round\": 2,", "")}) {
+    std::string edited = whole;
+    size_t at = edited.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    edited.replace(at, strlen(from), to);
+    overwrite(trialPath(trial), edited);
+    EXPECT_FALSE(findTrial(trial.key())) << to;
+    expectSuccess(store->addTrial(trial));
+    EXPECT_EQ(contentOf(trialPath(trial)), whole) << to;
+  }
+  // Without the hash it is none either.
+  std::string bare = whole;
+  size_t from = bare.find("  \"sha256\"");
+  bare.erase(from, bare.find('\n', from) + 1 - from);
+  overwrite(trialPath(trial), bare);
+  EXPECT_FALSE(findTrial(trial.key()));
+}
+
+TEST_F(HistoryTest, EveryChangedByteOfATrialShows) {
+  Trial trial = sampleTrial();
+  expectSuccess(store->addTrial(trial));
+  const std::string whole = contentOf(trialPath(trial));
+  for (size_t i = 0; i < whole.size(); ++i) {
+    std::string bytes = whole;
+    bytes[i] ^= 1;
+    overwrite(trialPath(trial), bytes);
+    EXPECT_FALSE(findTrial(trial.key())) << i;
+  }
+}
+
+// A text of any form gives a hash that its reader finds again.
+TEST_F(HistoryTest, TrialOfAnyTextIsWhole) {
+  Trial trial = sampleTrial();
+  trial.message = std::string("\xff\x01\"\\/\xe2\x80\xa8 \0\n", 11);
+  trial.measurement = sampleRecord().measurement;
+  trial.measurement->originalUs = {1e17, -0.0};
+  trial.measurement->candidateUs = {0.1, 5e-324};
+  expectSuccess(store->addTrial(trial));
+  EXPECT_TRUE(findTrial(trial.key()));
 }
 
 TEST_F(HistoryTest, TalkRoundTrip) {
@@ -119,12 +181,27 @@ TEST_F(HistoryTest, ChangedTalkIsAnErrorThatNamesTheFile) {
       overwrite(file, bytes);
       std::string message = expectError(
           store->findTalk(taskKey, 1, 2).takeError(), ErrorKind::Corrupt);
-      EXPECT_NE(message.find("'" + file + "' was changed"), std::string::npos)
+      EXPECT_NE(message.find("'" + talkPath() + "'"), std::string::npos)
+          << message;
+      EXPECT_NE(message.find("'" + std::string(name) + "' was changed"),
+                std::string::npos)
           << message;
     }
     overwrite(file, whole);
     EXPECT_TRUE(findTalk());
   }
+}
+
+TEST_F(HistoryTest, EditedHeadOfATalkIsAnError) {
+  expectSuccess(store->addTalk(sampleTalk()));
+  std::string file = talkPath() + "/talk.json", edited = contentOf(file);
+  edited.replace(edited.find("\"prompt_tokens\": 7"), 18,
+                 "\"prompt_tokens\": 8");
+  overwrite(file, edited);
+  EXPECT_NE(expectError(store->findTalk(taskKey, 1, 2).takeError(),
+                        ErrorKind::Corrupt)
+                .find("'talk.json' was changed"),
+            std::string::npos);
 }
 
 TEST_F(HistoryTest, UnfinishedTalkIsNone) {
@@ -178,13 +255,20 @@ TEST_F(HistoryTest, DamagedTwice) {
   }
 }
 
-TEST_F(HistoryTest, TalkOfAnotherVersionIsNoneAndStays) {
-  overwrite(talkPath() + "/talk.json", "{\"format_version\": 2}");
-  EXPECT_FALSE(findTalk());
-  EXPECT_NE(expectError(store->addTalk(sampleTalk()), ErrorKind::Unsupported)
-                .find(talkPath()),
-            std::string::npos);
-  EXPECT_EQ(contentOf(talkPath() + "/talk.json"), "{\"format_version\": 2}");
+// Known before an answer is paid for that could not be kept.
+TEST_F(HistoryTest, TalkOfAnotherVersionIsAnErrorAndStays) {
+  expectSuccess(store->addTalk(sampleTalk()));
+  overwrite(talkPath() + "/talk.json", "{\"format_version\": 3}");
+  for (int i = 0; i < 2; ++i) {
+    std::string message =
+        expectError(i ? store->addTalk(sampleTalk())
+                      : store->findTalk(taskKey, 1, 2).takeError(),
+                    ErrorKind::Unsupported);
+    EXPECT_NE(message.find("'" + talkPath() + "': it has format version 3"),
+              std::string::npos)
+        << message;
+  }
+  EXPECT_EQ(contentOf(talkPath() + "/talk.json"), "{\"format_version\": 3}");
 }
 
 TEST_F(HistoryTest, NamesThatAreNoneAreRefused) {
@@ -210,36 +294,59 @@ TEST_F(HistoryTest, NamesThatAreNoneAreRefused) {
 
 TEST_F(HistoryTest, NothingIsWrittenThroughALink) {
   TemporaryFolder outside;
-  for (const char *name : {"trials", "talks", "tasks"})
+  for (const char *name : {"trials", "talks", "tasks", "searches"})
     std::filesystem::create_directory_symlink(outside.path, folder / name);
   EXPECT_NE(expectError(store->addTrial(sampleTrial()), ErrorKind::BadInput)
                 .find("symbolic link"),
             std::string::npos);
   expectError(store->addTalk(sampleTalk()), ErrorKind::BadInput);
+  expectError(store->addTask(sampleTask()), ErrorKind::BadInput);
+  expectError(store->markUnfinished(taskKey, "copy"), ErrorKind::BadInput);
+  overwrite(outside / (taskKey + ".json"), "");
+  expectError(store->clearUnfinished(taskKey), ErrorKind::BadInput);
+  std::filesystem::remove(outside / (taskKey + ".json"));
   EXPECT_TRUE(namesIn(outside.path).empty());
 }
 
+TEST_F(HistoryTest, Marks) {
+  EXPECT_FALSE(store->isUnfinished(taskKey));
+  expectSuccess(store->clearUnfinished(taskKey));
+  for (int i = 0; i < 2; ++i) {
+    expectSuccess(store->markUnfinished(taskKey, "copy\xff"));
+    EXPECT_TRUE(store->isUnfinished(taskKey));
+  }
+  auto reader = open(StoreMode::Read);
+  EXPECT_TRUE(reader->isUnfinished(taskKey));
+  EXPECT_FALSE(reader->isUnfinished(sha256("another")));
+  expectError(reader->clearUnfinished(taskKey), ErrorKind::BadInput);
+  expectError(reader->markUnfinished(taskKey, "copy"), ErrorKind::BadInput);
+  // Whatever it says, it is there.
+  overwrite(folder / ("searches/" + taskKey + ".json"), "");
+  EXPECT_TRUE(store->isUnfinished(taskKey));
+  expectSuccess(store->clearUnfinished(taskKey));
+  EXPECT_FALSE(store->isUnfinished(taskKey));
+  for (const char *bad : {"", "../x"}) {
+    expectError(store->markUnfinished(bad, "copy"), ErrorKind::BadInput);
+    expectError(store->clearUnfinished(bad), ErrorKind::BadInput);
+    EXPECT_FALSE(store->isUnfinished(bad));
+  }
+}
+
 TEST_F(HistoryTest, Task) {
-  KernelTask task;
-  task.name = "copy";
-  task.key = taskKey;
-  task.target = "sm_90";
-  task.arguments.resize(1);
-  task.arguments[0].name = "x";
-  task.arguments[0].isBuffer = true;
-  task.arguments[0].sizes = {8};
-  task.arguments[0].strides = {1};
-  task.arguments[0].alignment = 4;
-  task.reference.entry = "copy";
-  task.workload.resize(1);
-  task.workload[0].fills.resize(1);
-  task.workload[0].fills[0].parameters = {0, 1};
+  KernelTask task = sampleTask();
   expectSuccess(store->addTask(task));
   std::string path = folder / ("tasks/" + taskKey + ".json");
-  EXPECT_EQ(contentOf(path), printJson(toJSON(task)));
+  EXPECT_EQ(contentOf(path), printTask(task));
   task.kernelMlir = "gpu.func";
   expectSuccess(store->addTask(task));
-  EXPECT_EQ(contentOf(path), printJson(toJSON(task)));
+  EXPECT_EQ(contentOf(path), printTask(task));
+  // One of a later program's is left alone.
+  overwrite(path, "{\"format_version\": 3}");
+  expectSuccess(store->addTask(task));
+  EXPECT_EQ(contentOf(path), "{\"format_version\": 3}");
+  overwrite(path, "{\"format_version\": 1}");
+  expectSuccess(store->addTask(task));
+  EXPECT_EQ(contentOf(path), printTask(task));
   task.key = "../x";
   expectError(store->addTask(task), ErrorKind::BadInput);
 }

@@ -10,7 +10,9 @@
 
 #include "Samples.h"
 
+#include <cstring>
 #include <map>
+#include <tuple>
 
 using namespace fsr;
 using State = StoreEntry::State;
@@ -22,6 +24,7 @@ protected:
     expectSuccess(store->addRecord(record));
     expectSuccess(store->addTrial(sampleTrial()));
     expectSuccess(store->addTalk(sampleTalk()));
+    expectSuccess(store->addTask(sampleTask()));
   }
 
   /// State and note by path.
@@ -43,6 +46,7 @@ protected:
   std::string trialPath() {
     return "trials/" + taskKey + "/" + sampleTrial().key() + ".json";
   }
+  std::string taskPath() { return "tasks/" + taskKey + ".json"; }
   std::string talkPath() { return "talks/" + taskKey + "/r1-s2"; }
 
   Record record;
@@ -53,8 +57,9 @@ TEST_F(InventoryTest, EmptyStore) { EXPECT_TRUE(walk().empty()); }
 TEST_F(InventoryTest, WholeThings) {
   fill();
   auto found = walk();
-  ASSERT_EQ(found.size(), 3u);
-  for (const std::string &path : {recordPath(), trialPath(), talkPath()}) {
+  ASSERT_EQ(found.size(), 4u);
+  for (const std::string &path :
+       {recordPath(), trialPath(), talkPath(), taskPath()}) {
     ASSERT_TRUE(found.count(path)) << path;
     EXPECT_EQ(found[path].first, State::Whole);
   }
@@ -71,7 +76,7 @@ TEST_F(InventoryTest, VerifiedBytesAreThoseOnDisk) {
     }
     return llvm::Error::success();
   }));
-  EXPECT_EQ(files, 4u + 3u + 1u);
+  EXPECT_EQ(files, 4u + 3u + 1u + 1u);
 }
 
 TEST_F(InventoryTest, EachChangedFileIsAFault) {
@@ -80,7 +85,7 @@ TEST_F(InventoryTest, EachChangedFileIsAFault) {
        {recordPath() + "/id", recordPath() + "/record.json",
         recordPath() + "/kernel.cu", recordPath() + "/kernel.fatbin",
         talkPath() + "/request.md", talkPath() + "/answer.md",
-        talkPath() + "/talk.json", trialPath()}) {
+        talkPath() + "/talk.json", trialPath(), taskPath()}) {
     std::string before = contentOf(folder / path);
     std::string after = before;
     after[after.size() / 2] ^= 1;
@@ -91,13 +96,42 @@ TEST_F(InventoryTest, EachChangedFileIsAFault) {
         ++faults;
         EXPECT_TRUE(llvm::StringRef(path).starts_with(entry)) << entry;
       }
-    // A trial's text has no hash: only what gives another key, or no JSON,
-    // shows.
-    if (path != trialPath()) {
-      EXPECT_EQ(faults, 1u) << path;
-    }
+    EXPECT_EQ(faults, 1u) << path;
     overwrite(folder / path, before);
   }
+}
+
+// Well formed, under its own key, and not what was written.
+TEST_F(InventoryTest, EditedTrialsAndTasksAreFaults) {
+  fill();
+  for (auto [path, from, to] :
+       {std::tuple(trialPath(), "\"mismatch\"", "\"accepted\""),
+        std::tuple(taskPath(), "\"ptx\": \"\"", "\"ptx\": \"ret;\"")}) {
+    std::string text = contentOf(folder / path);
+    size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    overwrite(folder / path, text.replace(at, strlen(from), to));
+    auto found = walk()[path];
+    EXPECT_EQ(found.first, State::Faulty);
+    EXPECT_NE(found.second.find("it was changed"), std::string::npos)
+        << found.second;
+  }
+}
+
+TEST_F(InventoryTest, UnfinishedSearches) {
+  expectSuccess(store->markUnfinished(taskKey, "copy"));
+  auto found = walk();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found.begin()->first, "searches/" + taskKey + ".json");
+  EXPECT_EQ(found.begin()->second.first, State::Searching);
+  EXPECT_EQ(found.begin()->second.second,
+            "a search of 'copy' has not ended; the same command goes on with "
+            "it");
+  llvm::Expected<StoreHistory> history = readHistory(folder.path);
+  ASSERT_TRUE(!!history) << llvm::toString(history.takeError());
+  ASSERT_EQ(history->tasks.size(), 1u);
+  EXPECT_TRUE(history->tasks[0].unfinished);
+  EXPECT_TRUE(history->passedOver.empty());
 }
 
 TEST_F(InventoryTest, TrialUnderAnotherName) {
@@ -110,7 +144,7 @@ TEST_F(InventoryTest, TrialUnderAnotherName) {
 TEST_F(InventoryTest, OtherVersionIsAFault) {
   fill();
   std::string text = contentOf(folder / trialPath());
-  size_t at = text.find("\"format_version\": 1");
+  size_t at = text.find("\"format_version\": 2");
   ASSERT_NE(at, std::string::npos);
   text.replace(at, 19, "\"format_version\": 7");
   overwrite(folder / trialPath(), text);
@@ -132,15 +166,17 @@ TEST_F(InventoryTest, WhatIsNoThingOfAStore) {
   fill();
   overwrite(folder / ("talks/" + taskKey + "/.fsr-staging-1-1/talk.json"), "");
   overwrite(folder / ("talks/" + taskKey + "/r1-s2.damaged-1/talk.json"), "");
+  overwrite(folder / ("talks/" + taskKey + "/r1-s2.old-1/talk.json"), "");
   overwrite(folder / ("talks/" + taskKey + "/r01-s2/talk.json"), "");
   overwrite(folder / "tasks/notes.txt", "");
   overwrite(folder / "records/.gitkeep", "");
   auto found = walk();
-  EXPECT_EQ(found.size(), 3u + 4u);
+  EXPECT_EQ(found.size(), 4u + 5u);
   EXPECT_EQ(found["talks/" + taskKey + "/.fsr-staging-1-1"].first,
             State::Unfinished);
   EXPECT_EQ(found["talks/" + taskKey + "/r1-s2.damaged-1"].first,
             State::SetAside);
+  EXPECT_EQ(found["talks/" + taskKey + "/r1-s2.old-1"].first, State::SetAside);
   EXPECT_EQ(found["talks/" + taskKey + "/r01-s2"].first, State::Foreign);
   EXPECT_EQ(found["tasks/notes.txt"].first, State::Foreign);
 }
@@ -150,7 +186,7 @@ TEST_F(InventoryTest, OneTaskOnly) {
   Trial other = sampleTrial();
   other.taskKey = sha256("another task");
   expectSuccess(store->addTrial(other));
-  EXPECT_EQ(walk().size(), 4u);
+  EXPECT_EQ(walk().size(), 5u);
   size_t seen = 0;
   expectSuccess(forEachEntry(folder.path, other.taskKey, [&](StoreEntry &e) {
     ++seen;

@@ -10,6 +10,8 @@
 
 #include "Samples.h"
 
+#include "fsr/Support/Json.h"
+
 using namespace fsr;
 
 class MaintenanceTest : public StoreTest {
@@ -55,10 +57,21 @@ TEST_F(MaintenanceTest, MergeCopiesOnce) {
   EXPECT_TRUE(second.faults.empty());
 }
 
+// Where another store's searcher stands is not this one's.
+TEST_F(MaintenanceTest, MergeLeavesMarks) {
+  expectSuccess(store->markUnfinished(taskKey, "copy"));
+  MergeReport report = merge();
+  EXPECT_TRUE(report.copied.empty());
+  EXPECT_TRUE(report.faults.empty());
+}
+
 TEST_F(MaintenanceTest, MergeKeepsKeysOfALaterWriter) {
   expectSuccess(store->addTrial(sampleTrial()));
   std::string text = contentOf(folder / trialPath());
-  text.replace(text.find('{'), 1, "{\n  \"added_later\": true,");
+  llvm::Expected<llvm::json::Value> json = parseJson(text);
+  ASSERT_TRUE(!!json);
+  (*json->getAsObject())["added_later"] = true;
+  text = printSealed(std::move(*json->getAsObject()));
   overwrite(folder / trialPath(), text);
   EXPECT_EQ(merge().copied.size(), 1u);
   EXPECT_EQ(contentOf(goal / trialPath()), text);

@@ -62,6 +62,24 @@ inline Trial sampleTrial() {
   return trial;
 }
 
+inline KernelTask sampleTask() {
+  KernelTask task;
+  task.name = "copy";
+  task.key = sha256("task");
+  task.target = "sm_90";
+  task.arguments.resize(1);
+  task.arguments[0].name = "x";
+  task.arguments[0].isBuffer = true;
+  task.arguments[0].sizes = {8};
+  task.arguments[0].strides = {1};
+  task.arguments[0].alignment = 4;
+  task.reference.entry = "copy";
+  task.workload.resize(1);
+  task.workload[0].fills.resize(1);
+  task.workload[0].fills[0].parameters = {0, 1};
+  return task;
+}
+
 inline Talk sampleTalk() {
   Talk talk;
   talk.taskKey = sha256("task");

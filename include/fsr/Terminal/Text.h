@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// How things of a store look on a terminal. Strategies, messages and names were
+// How tasks and trials look on a terminal. Strategies, messages and names were
 // written by an LLM or by whoever wrote the store: no byte of them may steer
 // the terminal. Colour only where the output is one.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FSR_TOOLS_FSRSTORE_TEXT_H
-#define FSR_TOOLS_FSRSTORE_TEXT_H
+#ifndef FSR_TERMINAL_TEXT_H
+#define FSR_TERMINAL_TEXT_H
 
 #include "fsr/Core/Trial.h"
 
@@ -50,4 +50,4 @@ size_t columnsOf(llvm::StringRef text);
 
 } // namespace fsr
 
-#endif // FSR_TOOLS_FSRSTORE_TEXT_H
+#endif // FSR_TERMINAL_TEXT_H

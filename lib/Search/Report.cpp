@@ -2,12 +2,14 @@
 //===----------------------------------------------------------------------===//
 //
 // The JSON report of a run, for scripts. Its fields are in
-// docs/formats/report.md.
+// docs/formats/report.md, and in report.schema.json beside it for programs.
 //
 //===----------------------------------------------------------------------===//
 
-#include "Outcome.h"
+#include "fsr/Search/Report.h"
 
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <cmath>
@@ -46,14 +48,71 @@ static llvm::json::Value roundJson(const RoundSummary &round) {
   return object;
 }
 
+static llvm::StringRef nameOf(KernelOutcome::Kind kind) {
+  switch (kind) {
+  case KernelOutcome::Kind::Replaced:
+    return "replaced";
+  case KernelOutcome::Kind::Kept:
+    return "kept";
+  case KernelOutcome::Kind::Found:
+    return "found";
+  }
+  llvm_unreachable("no such outcome");
+}
+
+static void describeFailure(const SearchOutcome &found,
+                            KernelOutcome &outcome) {
+  if (!found.trouble.empty()) {
+    outcome.remark = "SearchTrouble";
+    outcome.reason = "the search had trouble";
+    outcome.detail = found.trouble;
+    return;
+  }
+  if (!found.pending.empty()) {
+    outcome.remark = "AnswersPending";
+    outcome.reason = "answers pending";
+    outcome.detail = "answers pending: " + llvm::join(found.pending, ", ");
+    return;
+  }
+  if (found.stop == SearchStop::Budget) {
+    outcome.remark = "BudgetReached";
+    outcome.reason = "the budget is reached";
+    outcome.detail = found.budget;
+    return;
+  }
+  llvm::MapVector<llvm::StringRef, unsigned> verdicts;
+  for (const Trial &trial : found.trials)
+    ++verdicts[nameOf(trial.verdict)];
+  std::string counts;
+  llvm::raw_string_ostream os(counts);
+  llvm::interleaveComma(verdicts, os, [&](const auto &entry) {
+    os << entry.second << " " << entry.first;
+  });
+  outcome.remark = "SearchFailed";
+  outcome.rejected = true;
+  outcome.reason = "no candidate accepted";
+  outcome.detail = "no candidate accepted of " +
+                   llvm::utostr(found.trials.size()) +
+                   (counts.empty() ? "" : ": " + counts);
+}
+
+void takeSearch(const SearchOutcome &found, KernelOutcome &outcome) {
+  outcome.trials = found.trials;
+  outcome.rounds = found.rounds;
+  outcome.stop = nameOf(found.stop);
+  outcome.pending = found.pending;
+  outcome.record = found.winner;
+  if (!outcome.record)
+    describeFailure(found, outcome);
+}
+
 std::string reportText(llvm::ArrayRef<KernelOutcome> outcomes,
                        const ChatSpending &spending) {
   llvm::json::Array kernels;
   for (const KernelOutcome &outcome : outcomes) {
-    bool replaced = outcome.kind == KernelOutcome::Kind::Replaced;
     llvm::json::Object kernel{{"name", outcome.name},
                               {"task", outcome.key},
-                              {"outcome", replaced ? "replaced" : "kept"},
+                              {"outcome", nameOf(outcome.kind)},
                               {"remark", outcome.remark}};
     if (!outcome.detail.empty())
       kernel["detail"] = outcome.detail;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// See Text.h. Columns are counted with LLVM's table of character widths, so
+// Columns are counted with LLVM's table of character widths, so
 // that a strategy in another script does not shift what stands behind it.
 //
 //===----------------------------------------------------------------------===//
 
-#include "Text.h"
+#include "fsr/Terminal/Text.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
