@@ -126,6 +126,11 @@ static int runVerify() {
   if (llvm::Error error = openStore(store, StoreMode::Read).takeError())
     return fail(std::move(error));
   size_t records = 0, tasks = 0, talks = 0, trials = 0, faults = 0;
+  auto say = [](bool isFault, llvm::StringRef path, llvm::StringRef note) {
+    llvm::outs() << coloured(llvm::outs(), isFault ? Colour::Bad : Colour::Dim,
+                             isFault ? "fault" : "note")
+                 << ": " << printable(path) << ": " << printable(note) << "\n";
+  };
   llvm::Error error = forEachEntry(store, "", [&](StoreEntry &entry) {
     records += entry.get<Record>() != nullptr;
     tasks += entry.get<KernelTask>() != nullptr;
@@ -135,12 +140,15 @@ static int runVerify() {
       return llvm::Error::success();
     bool isFault = entry.state == StoreEntry::State::Faulty;
     faults += isFault;
-    llvm::outs() << coloured(llvm::outs(), isFault ? Colour::Bad : Colour::Dim,
-                             isFault ? "fault" : "note")
-                 << ": " << printable(entry.path) << ": "
-                 << printable(entry.note) << "\n";
+    say(isFault, entry.path, entry.note);
     return llvm::Error::success();
   });
+  if (!error)
+    error = forEachSpendingFault(
+        store, [&](const std::string &path, const std::string &why) {
+          ++faults;
+          say(/*isFault=*/true, path, why);
+        });
   if (error)
     return fail(std::move(error));
   llvm::outs() << records << " records, " << tasks << " tasks, " << talks

@@ -162,8 +162,9 @@ static llvm::Expected<int> runSearchCommand(const KernelTask &task) {
                      "option max-answer-tokens: got " +
                          llvm::Twine(int64_t(maxAnswerTokens)) +
                          ", wanted 1 or more");
-  if (!(budgetUsd >= 0) || budgetTokens < 0)
-    return makeError(ErrorKind::BadInput, "a budget below 0");
+  if (llvm::Error error =
+          checkBudget({double(budgetUsd), int64_t(budgetTokens)}))
+    return std::move(error);
   TuneOptions options;
   options.llm = llm;
   options.store = store;

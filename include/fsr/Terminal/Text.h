@@ -26,8 +26,8 @@ enum class Colour { None, Good, Bad, Dim, Bold };
 std::string coloured(const llvm::raw_ostream &os, Colour colour,
                      llvm::StringRef text);
 
-/// Without control characters; line feeds and tabs stay where they are asked
-/// for. What is no UTF-8 is replaced.
+/// With "?" for what controls or formats (fsr/Support/Printable.h); line feeds
+/// and tabs stay where they are asked for, else are blanks.
 std::string printable(llvm::StringRef text, bool keepLines = false);
 
 /// The first line, with "…" where there is more or it is longer than `columns`.
