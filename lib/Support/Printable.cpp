@@ -49,8 +49,8 @@ std::string fsr::identifierOf(llvm::StringRef name) {
   // File systems take 255 bytes, and something may be put behind it.
   constexpr size_t most = 200, kept = 64;
   auto isGood = [](char c) { return llvm::isAlnum(c) || c == '_'; };
-  // PTX refuses a lone underscore.
-  bool startsWell = !name.empty() && name != "_" &&
+  // PTX refuses a lone underscore, and has one such word of its own.
+  bool startsWell = !name.empty() && name != "_" && name != "WARP_SZ" &&
                     (llvm::isAlpha(name.front()) || name.front() == '_');
   if (startsWell && name.size() <= most && llvm::all_of(name, isGood))
     return name.str();
