@@ -9,6 +9,10 @@
 
 #include "fsr/Support/Printable.h"
 
+#include "fsr/Support/Hash.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/Unicode.h"
 
@@ -42,4 +46,29 @@ std::string fsr::withoutControls(llvm::StringRef text, char other,
     i += length;
   }
   return out;
+}
+
+std::string fsr::printable(llvm::StringRef text, bool keepLines) {
+  if (keepLines)
+    return withoutControls(text, '?', "\n\t");
+  std::string line = text.str();
+  for (char &c : line)
+    if (c == '\n' || c == '\t')
+      c = ' ';
+  return withoutControls(line, '?');
+}
+
+std::string fsr::identifierOf(llvm::StringRef name) {
+  // File systems take 255 bytes, and something may be put behind it.
+  constexpr size_t most = 200, kept = 64;
+  auto isGood = [](char c) { return llvm::isAlnum(c) || c == '_'; };
+  // PTX refuses a lone underscore, and has one such word of its own.
+  bool startsWell = !name.empty() && name != "_" && name != "WARP_SZ" &&
+                    (llvm::isAlpha(name.front()) || name.front() == '_');
+  if (startsWell && name.size() <= most && llvm::all_of(name, isGood))
+    return name.str();
+  std::string out = startsWell ? "" : "k_";
+  for (char c : name.take_front(kept))
+    out += isGood(c) ? c : '_';
+  return out + "_" + shortHash(sha256(name)).str();
 }

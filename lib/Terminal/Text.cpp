@@ -44,16 +44,6 @@ std::string fsr::coloured(const llvm::raw_ostream &os, Colour colour,
   return (start + text + "\x1b[0m").str();
 }
 
-std::string fsr::printable(llvm::StringRef text, bool keepLines) {
-  if (keepLines)
-    return withoutControls(text, '?', "\n\t");
-  std::string line = text.str();
-  for (char &c : line)
-    if (c == '\n' || c == '\t')
-      c = ' ';
-  return withoutControls(line, '?');
-}
-
 size_t fsr::columnsOf(llvm::StringRef text) {
   int columns = llvm::sys::unicode::columnWidthUTF8(text);
   return columns < 0 ? text.size() : columns;

@@ -100,10 +100,10 @@ int deviceWorkerMain(int argc, char **argv) {
                                              "'; wanted cuda or cuda:N"));
     ordinal = *parsed;
   }
+  endWithPeer(STDIN_FILENO); // Opening a device may hang as well.
   auto backend = openCudaBackend(ordinal);
   if (!backend)
     return refuse(STDIN_FILENO, out, backend.takeError());
-  endWithPeer(STDIN_FILENO);
   int status = serveDevice(**backend, STDIN_FILENO, out);
   // Tearing down a dead context can hang; the process ends either way.
   if (status == 3)

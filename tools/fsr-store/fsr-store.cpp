@@ -13,6 +13,7 @@
 #include "fsr/Store/Inventory.h"
 #include "fsr/Store/Store.h"
 #include "fsr/Support/Error.h"
+#include "fsr/Support/Tool.h"
 #include "fsr/Terminal/Text.h"
 
 #include "llvm/Support/CommandLine.h"
@@ -213,7 +214,7 @@ static int run() {
   return merge ? runMerge() : runPrune();
 }
 
-int main(int argc, char **argv) {
+static int toolMain(int argc, char **argv) {
   cl::SetVersionPrinter([](llvm::raw_ostream &os) { os << "fsr-store\n"; });
   for (cl::SubCommand *command : {&list, &show, &verify, &merge, &prune})
     cl::HideUnrelatedOptions(category, *command);
@@ -233,4 +234,10 @@ int main(int argc, char **argv) {
   if (missing)
     return fail(std::move(missing));
   return run();
+}
+
+int main(int argc, char **argv) {
+  // Threads that are started later inherit what this one blocks.
+  beginTool("fsr-store");
+  return finishTool("fsr-store", toolMain(argc, argv));
 }

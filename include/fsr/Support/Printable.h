@@ -23,6 +23,15 @@ namespace fsr {
 std::string withoutControls(llvm::StringRef text, char other,
                             llvm::StringRef keep = "");
 
+/// With "?" for what controls or formats. A line end or tab becomes a blank, or
+/// stays where `keepLines`.
+std::string printable(llvm::StringRef text, bool keepLines = false);
+
+/// An identifier made of `name` that C++, PTX and every file system take:
+/// letters, digits and underscores, no digit first. `name` itself where it is
+/// one; else what is left of it, with a piece of its hash.
+std::string identifierOf(llvm::StringRef name);
+
 } // namespace fsr
 
 #endif // FSR_SUPPORT_PRINTABLE_H
