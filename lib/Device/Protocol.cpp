@@ -7,6 +7,8 @@
 
 #include "fsr/Device/Protocol.h"
 
+#include "fsr/Support/Printable.h"
+
 #include "llvm/ADT/StringExtras.h"
 
 #include <cmath>
@@ -46,10 +48,7 @@ ErrorKind fsr::parseWireErrorKind(llvm::StringRef name) {
 
 std::string fsr::scrubPeerText(llvm::StringRef text, size_t maxBytes) {
   bool cut = text.size() > maxBytes;
-  std::string result = llvm::json::fixUTF8(text.take_front(maxBytes));
-  for (char &c : result)
-    if (c != '\n' && (static_cast<unsigned char>(c) < 0x20 || c == 0x7f))
-      c = ' ';
+  std::string result = withoutControls(text.take_front(maxBytes), ' ', "\n");
   if (cut)
     result += " […]";
   return result;

@@ -78,6 +78,7 @@ public:
     std::lock_guard<std::mutex> lock(mutex);
     return *description;
   }
+  llvm::Error probe() override;
   llvm::Expected<EvaluateResult>
   evaluate(const EvaluateRequest &request) override;
 
@@ -85,7 +86,7 @@ private:
   /// A new process that said hello.
   llvm::Error start();
   /// Asks the running worker to prove its health.
-  llvm::Error probe();
+  llvm::Error proveHealth();
   /// A worker that can be trusted with the next request.
   llvm::Error makeReady();
   /// Ends the worker; the next request starts and probes another.
@@ -285,7 +286,7 @@ llvm::Error WorkerClient::start() {
   return llvm::Error::success();
 }
 
-llvm::Error WorkerClient::probe() {
+llvm::Error WorkerClient::proveHealth() {
   Frame frame;
   frame.header["op"] = "probe";
   return exchange(frame, timeouts.probe);
@@ -300,7 +301,7 @@ llvm::Error WorkerClient::makeReady() {
   for (unsigned i = 0; i < attempts; ++i) {
     llvm::Error error = start();
     if (!error && probeFirst)
-      error = probe();
+      error = proveHealth();
     if (!error) {
       probeFirst = false;
       return llvm::Error::success();
@@ -313,6 +314,19 @@ llvm::Error WorkerClient::makeReady() {
   }
   return makeError(ErrorKind::Unavailable,
                    "no healthy worker after two starts: " + reasons);
+}
+
+llvm::Error WorkerClient::probe() {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (child && !hasStirred()) {
+    llvm::Error error = proveHealth();
+    if (!error)
+      return llvm::Error::success();
+    llvm::consumeError(std::move(error)); // Two fresh ones say it again.
+  }
+  if (child)
+    retire();
+  return makeReady();
 }
 
 //===----------------------------------------------------------------------===//

@@ -321,9 +321,9 @@ llvm::Expected<KernelTask> cutKernel(const KernelSite &site,
   OwningOpRef<ModuleOp> isolated = isolateKernel(site);
   task.kernelMlir = kernelText(*isolated, kernel.getName(), task.arguments);
   task.launchMlir = launchText(launch);
+  task.reference.entry = nameForPtx(*isolated, kernel.getName());
   llvm::raw_string_ostream stream(task.reference.mlir);
   isolated->print(stream, wholeText());
-  task.reference.entry = kernel.getName().str();
   task.reference.abi = ReferenceAbi::Descriptor;
 
   std::string fastMathFlags = fastMathFlagsOf(site);

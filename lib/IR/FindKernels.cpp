@@ -10,6 +10,7 @@
 #include "KernelFacts.h"
 
 #include "fsr/Support/Error.h"
+#include "fsr/Support/Printable.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -37,7 +38,18 @@ bool isLoweredKernel(Operation *op) {
           op->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName()));
 }
 
-std::string quoted(llvm::StringRef name) { return ("'" + name + "'").str(); }
+std::string quoted(llvm::StringRef name) { return "'" + printable(name) + "'"; }
+
+/// What a kernel is called to people: a symbol may hold any bytes, and none,
+/// and a task's name is not longer than this.
+std::string nameForPeople(llvm::StringRef symbol) {
+  std::string name = printable(symbol);
+  size_t size = std::min<size_t>(name.size(), 1024);
+  while ((static_cast<unsigned char>(name[size]) & 0xc0) == 0x80)
+    --size; // A whole character.
+  name.resize(size);
+  return name.empty() ? "unnamed" : name;
+}
 
 /// One walk over the module: who launches a kernel, and who else names it.
 class References {
@@ -271,7 +283,7 @@ std::vector<KernelSite> findKernels(ModuleOp module) {
     KernelSite site;
     site.kernel = op;
     site.gpuModule = dyn_cast<gpu::GPUModuleOp>(op->getParentOp());
-    site.name = SymbolTable::getSymbolName(op).str();
+    site.name = nameForPeople(SymbolTable::getSymbolName(op).getValue());
     auto found = references.launches.find(op);
     if (found != references.launches.end())
       for (gpu::LaunchFuncOp launch : found->second)

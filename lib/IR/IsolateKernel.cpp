@@ -9,6 +9,8 @@
 
 #include "KernelFacts.h"
 
+#include "fsr/Support/Printable.h"
+
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
@@ -82,6 +84,29 @@ OwningOpRef<ModuleOp> isolateKernel(const KernelSite &site) {
     builder.clone(*op);
   dropFsrAttributes(*module);
   return module;
+}
+
+std::string nameForPtx(ModuleOp isolated, llvm::StringRef kernelName) {
+  std::string newName = kernelName.str();
+  gpu::GPUModuleOp module = *isolated.getOps<gpu::GPUModuleOp>().begin();
+  SymbolTable table(module);
+  for (Operation &op : llvm::make_early_inc_range(module.getOps())) {
+    StringAttr symbol =
+        op.getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName());
+    if (!symbol)
+      continue;
+    std::string name = identifierOf(symbol);
+    if (name == symbol)
+      continue;
+    while (table.lookup(name))
+      name += "_";
+    // References from within the module are all there are.
+    if (failed(table.rename(&op, name)))
+      continue;
+    if (symbol == kernelName)
+      newName = name;
+  }
+  return newName;
 }
 
 } // namespace fsr

@@ -51,6 +51,10 @@ std::vector<mlir::Operation *> closureOf(const KernelSite &site);
 /// The closure alone in a module of its own, `fsr.*` attributes dropped.
 mlir::OwningOpRef<mlir::ModuleOp> isolateKernel(const KernelSite &site);
 
+/// Gives the symbols of an isolated kernel names that PTX takes; returns the
+/// new one of `kernelName`. Those that PTX takes stay.
+std::string nameForPtx(mlir::ModuleOp isolated, llvm::StringRef kernelName);
+
 /// The first #nvvm.target of a gpu.module, or null.
 mlir::Attribute nvvmTargetOf(mlir::gpu::GPUModuleOp module);
 

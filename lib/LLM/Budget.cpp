@@ -15,7 +15,6 @@
 #include "llvm/Support/FormatVariadic.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace fsr {
 
@@ -75,9 +74,8 @@ llvm::Expected<Terms> findTerms(llvm::StringRef model,
   Terms terms;
   terms.capUsd = budget.usd.value_or(0);
   terms.capTokens = budget.tokens.value_or(0);
-  if (!(terms.capUsd >= 0) || std::isinf(terms.capUsd) || terms.capTokens < 0)
-    return makeError(ErrorKind::BadInput,
-                     "budget: expected numbers from 0, where 0 is no limit");
+  if (llvm::Error error = checkBudget(budget))
+    return std::move(error);
   if (!options.prices.empty()) {
     auto found = findInFile(model, options.prices);
     if (!found)

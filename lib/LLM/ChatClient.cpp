@@ -12,6 +12,8 @@
 
 #include "fsr/Support/Error.h"
 
+#include "llvm/Support/FormatVariadic.h"
+
 namespace fsr {
 
 ChatClient::~ChatClient() = default;
@@ -26,6 +28,11 @@ ChatClient::forecast(llvm::ArrayRef<ChatRequest>, size_t) {
 }
 
 ChatSpending ChatClient::spent() const { return {}; }
+
+llvm::Error ChatClient::notAsked() {
+  return makeError(ErrorKind::Unavailable,
+                   "not asked: the batch was stopped before");
+}
 
 namespace {
 
@@ -52,6 +59,22 @@ constexpr Provider providers[] = {
 
 } // namespace
 
+llvm::Error checkBudget(const ChatBudget &budget) {
+  double usd = budget.usd.value_or(0);
+  // Written so that a NaN is refused too.
+  if (!(usd >= 0 && usd <= ChatBudget::mostUsd))
+    return makeError(
+        ErrorKind::BadInput,
+        llvm::formatv("option budget-usd: got {0}, wanted 0 (no limit) to "
+                      "{1:F0} dollars",
+                      usd, ChatBudget::mostUsd));
+  if (budget.tokens.value_or(0) < 0)
+    return makeError(ErrorKind::BadInput, "option budget-tokens: got " +
+                                              llvm::Twine(*budget.tokens) +
+                                              ", wanted 0 (no limit) or more");
+  return llvm::Error::success();
+}
+
 llvm::Expected<std::unique_ptr<ChatClient>>
 makeChatClient(llvm::StringRef spec, const ChatOptions &options) {
   auto [kind, argument] = spec.split(':');
@@ -62,6 +85,8 @@ makeChatClient(llvm::StringRef spec, const ChatOptions &options) {
       return makeError(ErrorKind::BadInput, "llm '" + spec + "': expected '" +
                                                 provider.kind + ":" +
                                                 provider.argument + "'");
+    if (llvm::Error error = checkBudget(options.budget))
+      return std::move(error);
     if (options.inFlight == 0)
       return makeError(ErrorKind::BadInput,
                        "llm '" + spec +

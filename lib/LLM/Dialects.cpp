@@ -10,6 +10,7 @@
 
 #include "Keys.h"
 
+#include "fsr/Core/SpendingFile.h"
 #include "fsr/Support/Error.h"
 
 #include <nlohmann/json.hpp>
@@ -21,18 +22,39 @@ namespace fsr {
 using Json = nlohmann::json;
 
 static constexpr int maxDepth = 64;
-static constexpr int64_t mostTokens = int64_t(1) << 40;
+
+/// Whether JSON in `body` nests no deeper than `maxDepth`. Says nothing of what
+/// is no JSON.
+static bool isShallow(llvm::StringRef body) {
+  int depth = 0;
+  bool inString = false;
+  for (size_t i = 0; i < body.size(); ++i) {
+    char c = body[i];
+    if (inString && c == '\\')
+      ++i;
+    else if (c == '"')
+      inString = !inString;
+    else if (inString)
+      continue;
+    else if (c == '[' || c == '{')
+      ++depth;
+    else if (c == ']' || c == '}')
+      --depth;
+    if (depth > maxDepth)
+      return false;
+  }
+  return true;
+}
 
 /// Nothing where it is not JSON or too deep.
 static std::optional<Json> parseReply(llvm::StringRef body) {
-  bool tooDeep = false;
-  auto cutDeep = [&](int depth, Json::parse_event_t, Json &) {
-    tooDeep |= depth > maxDepth;
-    return depth <= maxDepth;
-  };
-  Json json = Json::parse(body.begin(), body.end(), cutDeep,
+  // With a callback, which could tell the depth, nlohmann/json takes a time
+  // that is quadratic in the width.
+  if (!isShallow(body))
+    return std::nullopt;
+  Json json = Json::parse(body.begin(), body.end(), /*cb=*/nullptr,
                           /*allow_exceptions=*/false);
-  if (json.is_discarded() || tooDeep)
+  if (json.is_discarded())
     return std::nullopt;
   return json;
 }

@@ -24,6 +24,11 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <vector>
 
 namespace fsr {
@@ -46,31 +51,38 @@ std::string plainName(llvm::StringRef name) {
 /// no such file.
 llvm::Expected<std::optional<std::string>> readUpTo(llvm::StringRef path,
                                                     size_t limit) {
-  llvm::sys::fs::file_status status;
-  if (llvm::sys::fs::status(path, status)) {
-    if (status.type() == llvm::sys::fs::file_type::file_not_found)
-      return std::nullopt;
-    return makeError(ErrorKind::Unavailable, path + ": cannot be looked at");
-  }
-  // A folder or a pipe would hang or fail in the read below.
-  if (status.type() != llvm::sys::fs::file_type::regular_file)
-    return makeError(ErrorKind::BadInput, path + ": not a regular file");
-  auto file = llvm::sys::fs::openNativeFileForRead(path);
-  if (!file)
-    return makeError(ErrorKind::Unavailable,
-                     path + ": " + llvm::toString(file.takeError()));
-  llvm::scope_exit close([&] { (void)llvm::sys::fs::closeFile(*file); });
-  std::string bytes(std::min<uint64_t>(status.getSize(), limit), '\0');
+  auto refuse = [&](ErrorKind kind, const llvm::Twine &why) {
+    return makeError(kind, path + ": " + why);
+  };
+  // Whoever answers may put anything there: what a link leads to is not theirs
+  // to hand out, and a pipe would be waited for without O_NONBLOCK.
+  int fd = ::open(path.str().c_str(),
+                  O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (fd < 0 && errno == ENOENT)
+    return std::nullopt;
+  if (fd < 0 && errno == ELOOP)
+    return refuse(ErrorKind::BadInput,
+                  "a symbolic link, wanted a regular file");
+  if (fd < 0)
+    return refuse(errno == ENXIO ? ErrorKind::BadInput : ErrorKind::Unavailable,
+                  errno == ENXIO ? "not a regular file" : std::strerror(errno));
+  llvm::scope_exit close([&] { ::close(fd); });
+  struct stat info;
+  if (::fstat(fd, &info) != 0)
+    return refuse(ErrorKind::Unavailable, std::strerror(errno));
+  if (!S_ISREG(info.st_mode))
+    return refuse(ErrorKind::BadInput, "not a regular file");
+  std::string bytes(std::min<uint64_t>(info.st_size, limit), '\0');
   size_t got = 0;
   while (got < bytes.size()) {
-    auto count = llvm::sys::fs::readNativeFile(
-        *file, llvm::MutableArrayRef(bytes.data() + got, bytes.size() - got));
-    if (!count)
-      return makeError(ErrorKind::Unavailable,
-                       path + ": " + llvm::toString(count.takeError()));
-    if (*count == 0)
+    ssize_t count = ::read(fd, bytes.data() + got, bytes.size() - got);
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count < 0)
+      return refuse(ErrorKind::Unavailable, std::strerror(errno));
+    if (count == 0)
       break;
-    got += *count;
+    got += count;
   }
   bytes.resize(got);
   return bytes;
@@ -93,6 +105,7 @@ public:
   /// answers sees the whole batch.
   void ask(llvm::ArrayRef<ChatRequest> requests,
            llvm::function_ref<void(size_t, ChatResult)> done) override {
+    mayAsk = true;
     std::vector<llvm::Error> trouble;
     for (const ChatRequest &request : requests)
       trouble.push_back(writeRequest(request));
@@ -100,7 +113,7 @@ public:
       if (trouble[i])
         done(i, std::move(trouble[i]));
       else
-        done(i, takeAnswer(requests[i]));
+        done(i, mayAsk ? takeAnswer(requests[i]) : notAsked());
     }
   }
 

@@ -37,6 +37,7 @@ public:
 
   void ask(llvm::ArrayRef<ChatRequest> requests,
            llvm::function_ref<void(size_t, ChatResult)> done) override {
+    mayAsk = true;
     std::mutex mutex;
     std::condition_variable changed;
     size_t next = 0;
@@ -71,6 +72,8 @@ public:
 
 private:
   ChatResult run(const ChatRequest &request) const {
+    if (!mayAsk)
+      return addContext(notAsked(), "exec");
     if (options.stopped && options.stopped())
       return makeError(ErrorKind::Unavailable, "exec: stopped");
     ProcessLimits limits;

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A line is one write to the end of a file that only its run writes. A run that
-// dies within one leaves a line without an end; that is passed over, and
-// rightly so: the call it speaks of was not sent, or stays at its dearest.
-// Anything else that cannot be read is an error, since a cap cannot be kept
-// without it.
-//
-// A store may be hostile: no link below the folder is followed, and sizes and
-// numbers are bounded.
+// A line is one write to the end of a file that only its run writes; the form
+// of the files is in Core. What cannot be read of them is an error, since a cap
+// cannot be kept without it. A store may be hostile: no link below the folder
+// is followed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,16 +33,7 @@
 
 namespace fsr {
 
-static constexpr int64_t formatVersion = 1;
-static constexpr uint64_t maxFileBytes = uint64_t(16) << 20;
-static constexpr double mostUsd = 1e12; ///< Of one call.
 static constexpr llvm::StringLiteral suffix = ".jsonl";
-static constexpr std::chrono::seconds longestLockWait(30);
-
-OwnedFd::~OwnedFd() {
-  if (fd >= 0)
-    ::close(fd);
-}
 
 static llvm::Error failed(llvm::StringRef doing, const llvm::Twine &path,
                           int error) {
@@ -62,16 +49,14 @@ static bool isKey(llvm::StringRef text) {
 
 /// The folder `name` below `parent`; no descriptor where it is missing and not
 /// to be made.
-static llvm::Expected<OwnedFd> openFolderAt(int parent, const std::string &name,
-                                            const std::string &path,
-                                            bool make) {
+static llvm::Expected<OwnedFd> openFolder(int parent, const std::string &name,
+                                          const std::string &path, bool make) {
   if (make && ::mkdirat(parent, name.c_str(), 0777) != 0 && errno != EEXIST)
     return failed("make folder", path, errno);
-  int fd = ::openat(parent, name.c_str(),
-                    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0 && !(errno == ENOENT && !make))
+  OwnedFd fd = openFolderAt(parent, name);
+  if (!fd && !(errno == ENOENT && !make))
     return failed("open folder", path, errno);
-  return OwnedFd(fd);
+  return fd;
 }
 
 /// Keeps other runs out for as long as it lives.
@@ -85,12 +70,19 @@ public:
       if (!ledger.lockFile)
         return failed("open", ledger.folder + "/.lock", errno);
     }
-    auto giveUp = std::chrono::steady_clock::now() + longestLockWait;
+    auto giveUp = std::chrono::steady_clock::now() + ledger.longestLockWait;
     while (::flock(*ledger.lockFile, LOCK_EX | LOCK_NB) != 0) {
       if (errno == EINTR)
         continue;
-      if (errno != EWOULDBLOCK || std::chrono::steady_clock::now() > giveUp)
+      if (errno != EWOULDBLOCK)
         return failed("lock", ledger.folder + "/.lock", errno);
+      if (std::chrono::steady_clock::now() > giveUp)
+        return makeError(
+            ErrorKind::TimedOut,
+            "another process has held '" + ledger.folder + "/.lock' for " +
+                llvm::Twine(ledger.longestLockWait.count()) +
+                " s, and what was spent cannot be told meanwhile; end that "
+                "process (fuser names it) and run this again");
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
     return Lock(*ledger.lockFile);
@@ -107,8 +99,10 @@ private:
   int fd;
 };
 
-Ledger::Ledger(std::string folder, std::string provider)
-    : folder(std::move(folder)), provider(std::move(provider)) {
+Ledger::Ledger(std::string folder, std::string provider,
+               std::chrono::seconds longestLockWait)
+    : folder(std::move(folder)), provider(std::move(provider)),
+      longestLockWait(longestLockWait) {
   std::random_device random;
   run = llvm::formatv("{0:x-8}{1:x-8}", uint32_t(random()), uint32_t(random()));
 }
@@ -130,7 +124,7 @@ llvm::Error Ledger::openFolder(bool make) {
   if (root)
     return llvm::Error::success();
   // The store's own folder may be reached through links.
-  auto opened = openFolderAt(AT_FDCWD, folder, folder, make);
+  auto opened = fsr::openFolder(AT_FDCWD, folder, folder, make);
   if (!opened)
     return opened.takeError();
   root = std::move(*opened);
@@ -140,92 +134,10 @@ llvm::Error Ledger::openFolder(bool make) {
 llvm::Error Ledger::openTask(const std::string &key, Task &task, bool make) {
   if (task.folder)
     return llvm::Error::success();
-  auto opened = openFolderAt(*root, key, folder + "/" + key, make);
+  auto opened = fsr::openFolder(*root, key, folder + "/" + key, make);
   if (!opened)
     return opened.takeError();
   task.folder = std::move(*opened);
-  return llvm::Error::success();
-}
-
-static llvm::Expected<Cost> costOf(const llvm::json::Object &line) {
-  Cost cost;
-  for (auto [field, into] : {std::pair("prompt_tokens", &cost.tokens.prompt),
-                             std::pair("answer_tokens", &cost.tokens.answer)}) {
-    std::optional<int64_t> value = line.getInteger(field);
-    if (!value || *value < 0 || *value > mostTokens)
-      return makeError(ErrorKind::Corrupt,
-                       llvm::Twine(field) + ": expected a number from 0 to " +
-                           llvm::Twine(mostTokens));
-    *into = *value;
-  }
-  if (!line.get("usd"))
-    return cost;
-  cost.usd = line.getNumber("usd");
-  if (!cost.usd || !(*cost.usd >= 0 && *cost.usd <= mostUsd))
-    return makeError(ErrorKind::Corrupt, "usd: expected a number from 0");
-  return cost;
-}
-
-/// Reads what is new of one run's file.
-llvm::Error Ledger::readFile(const std::string &path, Task &task,
-                             const std::string &name) {
-  OwnedFd fd(::openat(*task.folder, name.c_str(),
-                      O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  struct stat info;
-  if (!fd || ::fstat(*fd, &info) != 0)
-    return failed("read", path, errno);
-  if (!S_ISREG(info.st_mode))
-    return makeError(ErrorKind::Corrupt, path + ": not a regular file");
-  File &file = task.files[name];
-  uint64_t size = info.st_size;
-  if (size > maxFileBytes || size < file.offset)
-    return makeError(ErrorKind::Corrupt,
-                     path +
-                         (size < file.offset
-                              ? ": it has become shorter"
-                              : ": larger than the limit of " +
-                                    std::to_string(maxFileBytes) + " bytes"));
-  std::string bytes(size - file.offset, '\0');
-  for (size_t got = 0; got < bytes.size();) {
-    ssize_t count = ::pread(*fd, bytes.data() + got, bytes.size() - got,
-                            off_t(file.offset + got));
-    if (count < 0 && errno == EINTR)
-      continue;
-    if (count <= 0)
-      return failed("read", path, count ? errno : EIO);
-    got += count;
-  }
-
-  llvm::StringRef rest = bytes;
-  for (size_t end; (end = rest.find('\n')) != llvm::StringRef::npos;) {
-    llvm::StringRef text = rest.take_front(end);
-    rest = rest.drop_front(end + 1);
-    auto refuse = [&](ErrorKind kind, const llvm::Twine &why) {
-      return makeError(kind, path + ":" + llvm::Twine(file.lines + 1) + ": " +
-                                 why + "; what was spent cannot be told");
-    };
-    auto json = parseJson(text);
-    if (!json)
-      return refuse(ErrorKind::Corrupt, llvm::toString(json.takeError()));
-    const llvm::json::Object *line = json->getAsObject();
-    if (!line)
-      return refuse(ErrorKind::Corrupt, "expected an object");
-    if (file.lines == 0) {
-      if (line->getInteger("format_version") != formatVersion)
-        return refuse(ErrorKind::Unsupported,
-                      "format_version: expected " + llvm::Twine(formatVersion));
-    } else {
-      std::optional<int64_t> call = line->getInteger("call");
-      if (!call)
-        return refuse(ErrorKind::Corrupt, "call: expected a number");
-      auto cost = costOf(*line);
-      if (!cost)
-        return refuse(ErrorKind::Corrupt, llvm::toString(cost.takeError()));
-      file.calls[*call] = *cost;
-    }
-    ++file.lines;
-    file.offset += end + 1;
-  }
   return llvm::Error::success();
 }
 
@@ -248,13 +160,15 @@ llvm::Error Ledger::refresh() {
         return failed("list", folder + "/" + key, errno);
       if (!entry)
         break;
-      llvm::StringRef name = entry->d_name;
-      if (name.starts_with(".") || !name.ends_with(suffix) ||
-          name.drop_back(suffix.size()) == run)
+      std::string name = entry->d_name;
+      if (!isSpendingName(name) || name == run + suffix.str())
         continue;
-      if (llvm::Error error =
-              readFile(folder + "/" + key + "/" + name.str(), task, name.str()))
-        return error;
+      if (auto fault = readSpending(*task.folder, name, task.files[name]))
+        return makeError(
+            fault->kind,
+            folder + "/" + key + "/" + name +
+                (fault->line ? ":" + std::to_string(fault->line) : "") + ": " +
+                fault->why + "; what was spent cannot be told");
     }
   }
   return llvm::Error::success();
@@ -312,11 +226,7 @@ llvm::Error Ledger::append(const std::string &key, Task &task,
       (void)::fsync(fd);
   }
   if (task.length == 0)
-    lines = llvm::formatv("{0}\n", llvm::json::Value(llvm::json::Object{
-                                       {"format_version", formatVersion},
-                                       {"provider", provider}}))
-                .str() +
-            lines;
+    lines = spendingHead(provider) + lines;
   // Should an earlier try have left part of a line.
   if (::ftruncate(*task.own, off_t(task.length)) != 0)
     return fail(errno);
@@ -331,14 +241,6 @@ llvm::Error Ledger::append(const std::string &key, Task &task,
   }
   task.length += lines.size();
   return llvm::Error::success();
-}
-
-static std::string lineOf(llvm::json::Object line, const Cost &cost) {
-  line["prompt_tokens"] = cost.tokens.prompt;
-  line["answer_tokens"] = cost.tokens.answer;
-  if (cost.usd)
-    line["usd"] = *cost.usd;
-  return llvm::formatv("{0}\n", llvm::json::Value(std::move(line)));
 }
 
 llvm::Expected<std::optional<int64_t>>
@@ -359,10 +261,7 @@ Ledger::setAside(const ChatRequest &request, const Cost &dearest,
   int64_t call = ++lastCall;
   if (llvm::Error error =
           append(request.taskKey, task,
-                 lineOf(llvm::json::Object{{"call", call},
-                                           {"round", request.round},
-                                           {"slot", request.slot}},
-                        dearest)))
+                 spendingLine(call, dearest, request.round, request.slot)))
     return error;
   if (::fdatasync(*task.own) != 0)
     return failed("write",
@@ -377,8 +276,7 @@ llvm::Error Ledger::settle(llvm::StringRef taskKey, int64_t call,
   if (!lock)
     return lock.takeError();
   std::string key = taskKey.str();
-  return append(key, tasks.at(key),
-                lineOf(llvm::json::Object{{"call", call}}, cost));
+  return append(key, tasks.at(key), spendingLine(call, cost));
 }
 
 } // namespace fsr

@@ -13,38 +13,14 @@
 #ifndef FSR_LIB_LLM_LEDGER_H
 #define FSR_LIB_LLM_LEDGER_H
 
+#include "fsr/Core/SpendingFile.h"
 #include "fsr/LLM/ChatClient.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <map>
-#include <utility>
 
 namespace fsr {
-
-struct Tokens {
-  int64_t prompt = 0, answer = 0;
-
-  int64_t sum() const { return prompt + answer; }
-};
-
-inline Tokens operator+(const Tokens &a, const Tokens &b) {
-  return {a.prompt + b.prompt, a.answer + b.answer};
-}
-
-inline Tokens operator-(const Tokens &a, const Tokens &b) {
-  return {a.prompt - b.prompt, a.answer - b.answer};
-}
-
-/// Of one call, and the most of any. A server that reports more is not
-/// believed. Keeps the sums of any number of calls far from overflow.
-constexpr int64_t mostTokens = int64_t(1) << 40;
-
-/// What a call takes.
-struct Cost {
-  Tokens tokens;
-  std::optional<double> usd; ///< Nothing where no price was known.
-};
 
 /// What other runs spent.
 struct Spent {
@@ -54,29 +30,11 @@ struct Spent {
   double usd = 0;  ///< Of the others.
 };
 
-/// A descriptor that is closed.
-class OwnedFd {
-public:
-  OwnedFd() = default;
-  explicit OwnedFd(int fd) : fd(fd) {}
-  OwnedFd(OwnedFd &&other) : fd(std::exchange(other.fd, -1)) {}
-  OwnedFd &operator=(OwnedFd &&other) {
-    std::swap(fd, other.fd);
-    return *this;
-  }
-  ~OwnedFd();
-
-  explicit operator bool() const { return fd >= 0; }
-  int operator*() const { return fd; }
-
-private:
-  int fd = -1;
-};
-
 class Ledger {
 public:
   /// Touches nothing; `folder` is made when the first call is written.
-  Ledger(std::string folder, std::string provider);
+  Ledger(std::string folder, std::string provider,
+         std::chrono::seconds longestLockWait = std::chrono::seconds(30));
   ~Ledger();
 
   /// Adds tasks to those whose spending is counted. An error (BadInput): no
@@ -99,29 +57,22 @@ public:
   llvm::Error settle(llvm::StringRef taskKey, int64_t call, const Cost &cost);
 
 private:
-  /// Of another run, as far as it was read.
-  struct File {
-    uint64_t offset = 0; ///< Behind the last whole line.
-    unsigned lines = 0;
-    std::map<int64_t, Cost> calls;
-  };
   struct Task {
     OwnedFd folder;
-    std::map<std::string, File> files;
-    OwnedFd own;         ///< This run's file.
-    uint64_t length = 0; ///< Of it, in whole lines.
+    std::map<std::string, SpendingFile> files; ///< Of other runs.
+    OwnedFd own;                               ///< This run's file.
+    uint64_t length = 0;                       ///< Of it, in whole lines.
   };
   class Lock;
 
   llvm::Error openFolder(bool make);
   llvm::Error openTask(const std::string &key, Task &task, bool make);
   llvm::Error refresh();
-  llvm::Error readFile(const std::string &path, Task &task,
-                       const std::string &name);
   llvm::Error append(const std::string &key, Task &task, std::string lines);
   Spent sum() const;
 
   std::string folder, provider, run;
+  const std::chrono::seconds longestLockWait;
   OwnedFd root, lockFile;
   std::map<std::string, Task> tasks; ///< By key.
   int64_t lastCall = 0;

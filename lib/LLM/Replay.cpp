@@ -28,8 +28,9 @@ public:
 
   void ask(llvm::ArrayRef<ChatRequest> requests,
            llvm::function_ref<void(size_t, ChatResult)> done) override {
+    mayAsk = true;
     for (size_t i = 0; i < requests.size(); ++i)
-      done(i, find(requests[i]));
+      done(i, mayAsk ? find(requests[i]) : notAsked());
   }
 
 private:

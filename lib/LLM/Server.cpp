@@ -129,7 +129,8 @@ template <typename Finish>
 void ServerClient::startWaiting(llvm::ArrayRef<ChatRequest> requests,
                                 std::vector<Call> &calls, size_t &running,
                                 Finish finish) {
-  for (size_t i = 0; i < calls.size() && running < options.inFlight; ++i) {
+  for (size_t i = 0; mayAsk && i < calls.size() && running < options.inFlight;
+       ++i) {
     Call &call = calls[i];
     if (call.state != Call::State::Waiting || Clock::now() < call.notBefore)
       continue;
@@ -193,6 +194,7 @@ ServerClient::forecast(llvm::ArrayRef<ChatRequest> requests, size_t later) {
 
 void ServerClient::ask(llvm::ArrayRef<ChatRequest> requests,
                        llvm::function_ref<void(size_t, ChatResult)> done) {
+  mayAsk = true;
   std::vector<Call> calls(requests.size());
   size_t left = requests.size(), running = 0;
   auto finish = [&](size_t i, llvm::Expected<ChatAnswer> answer) {
@@ -214,6 +216,9 @@ void ServerClient::ask(llvm::ArrayRef<ChatRequest> requests,
           finish(i, makeError(ErrorKind::Unavailable, "stopped"));
     } else {
       startWaiting(requests, calls, running, finish);
+      for (size_t i = 0; !mayAsk && i < calls.size(); ++i)
+        if (calls[i].state == Call::State::Waiting)
+          finish(i, notAsked());
     }
     if (!left)
       break;

@@ -91,6 +91,7 @@ private:
   llvm::Expected<EvaluateResult> evaluate(const Contender &contender,
                                           bool full);
   llvm::Error ensureReference();
+  llvm::Error rehearse();
   void consider(const Trial &trial) {
     if (isValid(trial) && (!best || isBetter(trial, *best)))
       best = trial;
@@ -115,7 +116,7 @@ private:
   /// By the keys of their trials; read when the first trial is not found.
   std::optional<std::map<std::string, Record>> records;
   std::map<std::string, unsigned> reusedFrom; ///< Trials of other devices.
-  bool hasForecast = false;
+  bool hasForecast = false, isRehearsed = false;
   unsigned roundsWithoutGain = 0;
   /// Of this search's own candidates: what another search left in the store
   /// must not change what this one asks and tries.
@@ -326,6 +327,8 @@ llvm::Error Searcher::askMissing(int64_t round, std::vector<SlotState> &slots,
   }
   if (requests.empty())
     return llvm::Error::success();
+  if (llvm::Error error = rehearse())
+    return error;
   if (llvm::Error error = sayForecast(round, slots.size(), requests))
     return error;
   for (const SlotState *slot : asked)
@@ -355,10 +358,25 @@ llvm::Error Searcher::askMissing(int64_t round, std::vector<SlotState> &slots,
       slot.pending = true;
       return;
     }
-    if (llvm::Error error = keepTalk(round, slot, std::move(**result)))
+    if (llvm::Error error = keepTalk(round, slot, std::move(**result))) {
+      // What cannot be kept is not bought.
+      services.client.stopAsking();
       fail(std::move(error));
+    }
   });
   return first;
+}
+
+/// Before the first request: whatever can be known to stand in the way of an
+/// answer is found while nothing is paid for.
+llvm::Error Searcher::rehearse() {
+  if (std::exchange(isRehearsed, true))
+    return llvm::Error::success();
+  if (llvm::Error error = services.store.prepareTalks(task.key))
+    return error;
+  if (llvm::Error error = ensureReference())
+    return error;
+  return services.device.probe();
 }
 
 /// Before the first request. What an answer leads to is not known, so a search

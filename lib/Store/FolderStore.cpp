@@ -137,6 +137,7 @@ public:
   llvm::Error addTrial(const Trial &trial) override;
   llvm::Expected<std::optional<Trial>>
   findTrial(llvm::StringRef taskKey, llvm::StringRef trialKey) override;
+  llvm::Error prepareTalks(llvm::StringRef taskKey) override;
   llvm::Error addTalk(const Talk &talk) override;
   llvm::Expected<std::optional<Talk>>
   findTalk(llvm::StringRef taskKey, int64_t round, int64_t slot) override;
@@ -316,6 +317,10 @@ llvm::Error FolderStore::addTrial(const Trial &trial) {
 llvm::Expected<std::optional<Trial>>
 FolderStore::findTrial(llvm::StringRef taskKey, llvm::StringRef trialKey) {
   return inStore(store::findTrial(folder, taskKey, trialKey));
+}
+
+llvm::Error FolderStore::prepareTalks(llvm::StringRef taskKey) {
+  return writing([&] { return store::prepareTalks(folder, taskKey); });
 }
 
 llvm::Error FolderStore::addTalk(const Talk &talk) {

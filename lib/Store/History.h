@@ -33,6 +33,7 @@ llvm::Expected<Trial> loadTrial(llvm::StringRef path, llvm::StringRef taskKey,
 /// The round and slot that a talk's folder is named by.
 std::optional<std::pair<int64_t, int64_t>> placeOf(llvm::StringRef name);
 
+llvm::Error prepareTalks(llvm::StringRef store, llvm::StringRef taskKey);
 llvm::Error addTalk(llvm::StringRef store, const Talk &talk);
 llvm::Expected<std::optional<Talk>> findTalk(llvm::StringRef store,
                                              llvm::StringRef taskKey,

@@ -42,6 +42,19 @@ fsr::store::placeOf(llvm::StringRef name) {
   return std::pair(round, slot);
 }
 
+llvm::Error fsr::store::prepareTalks(llvm::StringRef store,
+                                     llvm::StringRef taskKey) {
+  if (llvm::Error error = checkDigest("task key", taskKey))
+    return error;
+  std::string path = (store + "/talks/" + taskKey).str();
+  if (llvm::Error error = checkNoLinks(store, path))
+    return error;
+  if (llvm::Error error = makeFolders(path))
+    return error;
+  // About what one talk takes, for a disk that is full.
+  return tryToWrite(path, 64 << 10);
+}
+
 llvm::Error fsr::store::addTalk(llvm::StringRef store, const Talk &talk) {
   if (llvm::Error error = checkPlace(talk.taskKey, talk.round, talk.slot))
     return error;

@@ -252,6 +252,48 @@ llvm::Error fsr::writeOutput(llvm::StringRef path, llvm::StringRef bytes) {
   return code ? failed("write", path, code.value()) : llvm::Error::success();
 }
 
+llvm::Error fsr::checkOutput(llvm::StringRef path) {
+  auto refuse = [&](llvm::Error error) {
+    return makeError(ErrorKind::BadInput, "cannot write '" + path + "': " +
+                                              llvm::toString(std::move(error)));
+  };
+  struct stat info;
+  llvm::SmallString<256> real(path);
+  if (::stat(path.str().c_str(), &info) == 0) {
+    if (S_ISDIR(info.st_mode))
+      return makeError(ErrorKind::BadInput,
+                       "cannot write '" + path + "': it is a folder");
+    if (!S_ISREG(info.st_mode)) {
+      // To open a pipe would wait for its other end.
+      if (::access(path.str().c_str(), W_OK) != 0)
+        return makeError(ErrorKind::BadInput, "cannot write '" + path +
+                                                  "': " + std::strerror(errno));
+      return llvm::Error::success();
+    }
+    if (std::error_code code = llvm::sys::fs::real_path(path, real))
+      return makeError(ErrorKind::BadInput,
+                       "cannot write '" + path + "': " + code.message());
+  } else if (errno != ENOENT) {
+    return makeError(ErrorKind::BadInput,
+                     "cannot write '" + path + "': " + std::strerror(errno));
+  }
+  std::string parent = parentOf(real);
+  if (!llvm::sys::fs::is_directory(parent))
+    return makeError(ErrorKind::BadInput,
+                     "cannot write '" + path + "': no folder '" + parent + "'");
+  if (llvm::Error error = tryToWrite(parent, 1))
+    return refuse(std::move(error));
+  return llvm::Error::success();
+}
+
+llvm::Error fsr::tryToWrite(llvm::StringRef folder, size_t bytes) {
+  WholeStep step;
+  std::string staged = (folder + "/" + stagingName()).str();
+  llvm::Error error = writeNewFile(staged, std::string(bytes, '\n'));
+  ::unlink(staged.c_str());
+  return error;
+}
+
 llvm::Error fsr::writeFileAtomically(llvm::StringRef path,
                                      llvm::StringRef bytes) {
   return writeStaged(path, bytes, IfThere::Replace).takeError();

@@ -17,6 +17,7 @@
 #include "llvm/Support/Signals.h"
 
 #include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -84,10 +85,46 @@ static int await(const sigset_t &signals) {
   return signal;
 }
 
+namespace {
+
+/// What is said at the end: once, whoever comes to it first.
+class Farewell {
+public:
+  explicit Farewell(std::function<void()> say) : say(std::move(say)) {}
+
+  /// Returns when it is said.
+  void run() {
+    std::unique_lock<std::mutex> held(lock);
+    if (!std::exchange(begun, true)) {
+      held.unlock();
+      say();
+      held.lock();
+      done = true;
+      changed.notify_all();
+    }
+    changed.wait(held, [this] { return done; });
+  }
+
+  /// Returns when it is said, or the time is over.
+  void runFor(std::chrono::milliseconds limit) {
+    std::thread([this] { run(); }).detach();
+    std::unique_lock<std::mutex> held(lock);
+    changed.wait_for(held, limit, [this] { return done; });
+  }
+
+private:
+  std::function<void()> say;
+  std::mutex lock;
+  std::condition_variable changed;
+  bool begun = false, done = false;
+};
+
+} // namespace
+
 void fsr::endOnInterrupt(std::function<void()> beforeEnd) {
   sigset_t signals;
   sigemptyset(&signals);
-  for (int signal : {SIGINT, SIGTERM}) {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
     // What ignores it was started in the background of a script, by nohup….
     struct sigaction before{};
     if (::sigaction(signal, nullptr, &before) == 0 &&
@@ -95,10 +132,18 @@ void fsr::endOnInterrupt(std::function<void()> beforeEnd) {
       sigaddset(&signals, signal);
   }
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  std::thread([signals, beforeEnd = std::move(beforeEnd)] {
+  // Never destroyed: threads use it to the very end.
+  auto *farewell = new Farewell(std::move(beforeEnd));
+  std::thread([signals, farewell] {
     int signal = await(signals);
     // A disk or a terminal that blocks must not keep somebody from leaving.
-    std::thread([signals] { _exit(128 + await(signals)); }).detach();
+    std::thread([signals, farewell] {
+      int second = await(signals);
+      farewell->runFor(std::chrono::milliseconds(200));
+      // Last, as what follows from their end must not be seen any more.
+      killChildren();
+      _exit(128 + second);
+    }).detach();
     InterruptState &state = interruptState();
     state.whole.lock(); // For good: nothing is begun from here on.
     endChildren();
@@ -107,7 +152,7 @@ void fsr::endOnInterrupt(std::function<void()> beforeEnd) {
       llvm::sys::fs::remove_directories(folder, /*IgnoreErrors=*/true);
     held.unlock();
     llvm::sys::RunInterruptHandlers();
-    beforeEnd();
+    farewell->run();
     _exit(128 + signal);
   }).detach();
 }

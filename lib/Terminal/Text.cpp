@@ -8,9 +8,10 @@
 
 #include "fsr/Terminal/Text.h"
 
+#include "fsr/Support/Printable.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/JSON.h"
 #include "llvm/Support/Unicode.h"
 
 #include <cstdlib>
@@ -41,23 +42,6 @@ std::string fsr::coloured(const llvm::raw_ostream &os, Colour colour,
   if (!start || !os.has_colors() || (no && *no))
     return text.str();
   return (start + text + "\x1b[0m").str();
-}
-
-std::string fsr::printable(llvm::StringRef text, bool keepLines) {
-  std::string valid = llvm::json::fixUTF8(text), out;
-  for (size_t i = 0; i < valid.size(); ++i) {
-    unsigned char c = valid[i];
-    if (keepLines && (c == '\n' || c == '\t'))
-      out += c;
-    else if (c < 0x20 || c == 0x7f)
-      out += c == '\n' || c == '\t' ? ' ' : '?';
-    // U+0080 to U+009F steer some terminals as well.
-    else if (c == 0xc2 && static_cast<unsigned char>(valid[i + 1]) < 0xa0)
-      out += '?', ++i;
-    else
-      out += c;
-  }
-  return out;
 }
 
 size_t fsr::columnsOf(llvm::StringRef text) {

@@ -10,6 +10,7 @@
 #include "Replacer.h"
 
 #include "fsr/Support/Hash.h"
+#include "fsr/Support/Printable.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -53,11 +54,11 @@ void printTask(llvm::raw_ostream &os, const fsr::KernelTask &task) {
   if (!task.facts.empty()) {
     os << "  facts:\n";
     for (const std::string &fact : task.facts)
-      os << "    " << fact << "\n";
+      os << "    " << fsr::printable(fact) << "\n";
   }
   os << "  workload:\n";
   for (const fsr::WorkloadCase &one : task.workload) {
-    os << "    " << one.name << ", weight "
+    os << "    " << fsr::printable(one.name) << ", weight "
        << llvm::formatv("{0:f2}", one.weight) << ":";
     for (auto [argument, fill] : llvm::zip(task.arguments, one.fills))
       if (argument.isBuffer)
@@ -99,7 +100,8 @@ struct ExplainPass : fsr::impl::ExplainPassBase<ExplainPass> {
       }
       llvm::Expected<fsr::KernelTask> task = fsr::cutKernel(site, *chosen);
       if (!task) {
-        os << "not taken: " << llvm::toString(task.takeError()) << "\n";
+        os << "not taken: " << fsr::printable(llvm::toString(task.takeError()))
+           << "\n";
         continue;
       }
       os << "taken\n";

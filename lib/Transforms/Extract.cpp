@@ -10,6 +10,7 @@
 #include "fsr/Support/Error.h"
 #include "fsr/Support/Files.h"
 #include "fsr/Support/Hash.h"
+#include "fsr/Support/Printable.h"
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/Path.h"
@@ -58,8 +59,8 @@ struct ExtractPass : fsr::impl::ExtractPassBase<ExtractPass> {
                                              "' extracted without its PTX: " +
                                              llvm::toString(std::move(error)));
     llvm::SmallString<256> path(output);
-    llvm::sys::path::append(path, task->name + "-" + fsr::shortHash(task->key) +
-                                      ".json");
+    llvm::sys::path::append(path, fsr::identifierOf(task->name) + "-" +
+                                      fsr::shortHash(task->key) + ".json");
     outcome.remark = "Extracted";
     outcome.reason = "extracted";
     outcome.detail = "written to " + path.str().str();

@@ -106,6 +106,9 @@ llvm::Error OptimizeGpuPass::checkOptions() {
     if (!parsed)
       return fsr::addContext(parsed.takeError(), "option target");
   }
+  if (!report.empty())
+    if (llvm::Error error = fsr::checkOutput(report))
+      return fsr::addContext(std::move(error), "option report");
   std::string folder = fsr::storeFolder(storePath);
   bool writes =
       missAction == fsr::OnMiss::Search || missAction == fsr::OnMiss::Extract;
@@ -138,16 +141,9 @@ llvm::Error OptimizeGpuPass::checkOptions() {
 }
 
 llvm::Expected<fsr::ChatOptions> OptimizeGpuPass::chatOptions() {
-  if (!(budgetUsd >= 0 && budgetUsd <= 1e9))
-    return fsr::makeError(ErrorKind::BadInput,
-                          llvm::formatv("option budget-usd: got {0}, wanted 0 "
-                                        "(no limit) or more dollars",
-                                        double(budgetUsd)));
-  if (budgetTokens < 0)
-    return fsr::makeError(ErrorKind::BadInput,
-                          "option budget-tokens: got " +
-                              llvm::Twine(int64_t(budgetTokens)) +
-                              ", wanted 0 (no limit) or more");
+  if (llvm::Error error =
+          fsr::checkBudget({double(budgetUsd), int64_t(budgetTokens)}))
+    return std::move(error);
   if (maxAnswerTokens < 1)
     return fsr::makeError(ErrorKind::BadInput,
                           "option max-answer-tokens: got " +

@@ -8,6 +8,8 @@
 
 #include "Outcome.h"
 
+#include "fsr/Support/Printable.h"
+
 #include "mlir/IR/Remarks.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -36,16 +38,16 @@ void emitRemark(mlir::Location loc, const KernelOutcome &outcome) {
                                 gainText(record),
                                 record.measurement.originalMedianUs,
                                 record.measurement.candidateMedianUs,
-                                record.measurement.device,
+                                printable(record.measurement.device),
                                 nameOf(record.evidence.level))
                       << metric("record", record.id)
                       << metric("task", outcome.key);
     return;
   }
   if (outcome.rejected)
-    failed(loc, opts) << reason("{0}", outcome.detail);
+    failed(loc, opts) << reason("{0}", printable(outcome.detail));
   else
-    missed(loc, opts) << reason("{0}", outcome.detail);
+    missed(loc, opts) << reason("{0}", printable(outcome.detail));
 }
 
 std::string summaryLine(llvm::ArrayRef<KernelOutcome> outcomes,
@@ -82,7 +84,7 @@ std::string summaryLine(llvm::ArrayRef<KernelOutcome> outcomes,
       }
       os << llvm::formatv("{0:f2}x to {1:f2}x", low, high);
     }
-    os << ", " << llvm::join(devices, ", ") << ")";
+    os << ", " << printable(llvm::join(devices, ", ")) << ")";
   }
   unsigned numKept = outcomes.size() - replaced.size();
   if (numKept) {

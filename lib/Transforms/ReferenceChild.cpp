@@ -9,6 +9,7 @@
 #include "Replacer.h"
 
 #include "fsr/Support/Error.h"
+#include "fsr/Support/Printable.h"
 #include "fsr/Support/Programs.h"
 #include "fsr/Support/Subprocess.h"
 
@@ -26,12 +27,14 @@ llvm::Error lowerReferenceInChild(KernelTask &task) {
   if (!result)
     return result.takeError();
   if (!result->succeeded()) {
-    llvm::StringRef said = llvm::StringRef(result->err).trim();
+    // Behind the first line may stand a stack dump.
+    llvm::StringRef said =
+        llvm::StringRef(result->err).trim().split('\n').first;
+    std::string reason = printable(said.take_front(500));
     return makeError(ErrorKind::Unavailable,
                      "the original could not be lowered to PTX (" +
-                         result->describe() + "): " +
-                         (said.empty() ? llvm::StringRef("no message") : said)
-                             .take_front(2000));
+                         result->describe() +
+                         "): " + (reason.empty() ? "no message" : reason));
   }
   task.reference.ptx = std::move(result->out);
   return llvm::Error::success();

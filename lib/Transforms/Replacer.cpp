@@ -9,6 +9,7 @@
 #include "Replacer.h"
 
 #include "fsr/Support/Error.h"
+#include "fsr/Support/Printable.h"
 
 #include "mlir/IR/Diagnostics.h"
 
@@ -31,10 +32,12 @@ bool isChosen(llvm::ArrayRef<std::string> only, llvm::StringRef name) {
 
 void Replacer::trouble(Location loc, const llvm::Twine &message) {
   hadTrouble = true;
+  // It may hold what a provider, a child or a store said.
+  std::string text = printable(message.str(), /*keepLines=*/true);
   if (options.strict)
-    emitError(loc) << "fsr: " << message;
+    emitError(loc) << "fsr: " << text;
   else
-    emitWarning(loc) << "fsr: " << message;
+    emitWarning(loc) << "fsr: " << text;
 }
 
 LogicalResult Replacer::put(KernelSite &site, KernelOutcome &outcome) {
@@ -81,11 +84,14 @@ LogicalResult Replacer::one(KernelSite &site, RecordStore *store,
   ++current;
   llvm::Expected<std::string> target = targetOf(site, options.target);
   if (!target)
-    return emitError(loc) << "fsr: " << llvm::toString(target.takeError());
+    return emitError(loc) << "fsr: "
+                          << printable(llvm::toString(target.takeError()),
+                                       true);
   if (target->empty() && options.deviceTarget) {
     target = options.deviceTarget();
     if (!target)
-      return emitError(loc) << "fsr: " << llvm::toString(target.takeError());
+      return emitError(loc)
+             << "fsr: " << printable(llvm::toString(target.takeError()), true);
   }
   if (target->empty()) {
     keep("NoTarget", "no target",
@@ -117,14 +123,14 @@ LogicalResult Replacer::one(KernelSite &site, RecordStore *store,
           },
           [&](const llvm::ErrorInfoBase &error) { message = error.message(); });
       if (corrupt) // Never passed over: somebody changed what was validated.
-        return emitError(loc) << "fsr: " << message;
+        return emitError(loc) << "fsr: " << printable(message, true);
       keep("StoreTrouble", "the store could not be read", message);
       trouble(loc, "kernel '" + site.name + "' kept: " + message);
       return finish();
     }
     skipped += found->skipped.size();
     for (const std::string &sentence : found->skipped)
-      emitWarning(loc) << "fsr: " << sentence;
+      emitWarning(loc) << "fsr: " << printable(sentence);
     outcome.record = std::move(found->record);
   }
   bool hit = outcome.record.has_value();
@@ -136,7 +142,9 @@ LogicalResult Replacer::one(KernelSite &site, RecordStore *store,
     if (isNew) {
       if (miss)
         if (llvm::Error error = miss(site, *target, outcome))
-          return emitError(loc) << "fsr: " << llvm::toString(std::move(error));
+          return emitError(loc)
+                 << "fsr: "
+                 << printable(llvm::toString(std::move(error)), true);
       known->second = outcome;
     } else {
       std::string name = outcome.name;

@@ -84,10 +84,10 @@ int deviceWorkerMain(int argc, char **argv) {
                                              "'; known is --device=DEVICE"));
     device = argument;
   }
+  endWithPeer(STDIN_FILENO); // Opening a device may hang as well.
   auto backend = openBackend(device);
   if (!backend)
     return refuse(STDIN_FILENO, out, backend.takeError());
-  endWithPeer(STDIN_FILENO);
   int status = serveDevice(**backend, STDIN_FILENO, out);
   // Tearing down a dead context can hang; the process ends either way.
   if (status == 3)

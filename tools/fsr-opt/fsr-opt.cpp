@@ -6,12 +6,15 @@
 // module on standard input and writes the PTX of its kernel, in a process of
 // its own because NVPTX may end it.
 //
-// Ctrl-C ends it with status 130 (SIGTERM: 143), no output and nothing lost.
+// Ctrl-C ends it with status 130 (SIGTERM: 143), no output and nothing lost. A
+// lowering that ends the process says why in one line, with no stack dump: its
+// parent tells the user.
 //
 //===----------------------------------------------------------------------===//
 
 #include "fsr/IR/Kernels.h"
 #include "fsr/Support/Interrupt.h"
+#include "fsr/Support/Tool.h"
 #include "fsr/Terminal/Progress.h"
 #include "fsr/Transforms/Passes.h"
 
@@ -23,10 +26,14 @@
 #include "mlir/Target/LLVMIR/Dialect/All.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
-#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/TargetSelect.h"
+
+#include <csignal>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 static int lowerReferenceMain(int argc, char **argv,
                               mlir::DialectRegistry &registry) {
@@ -64,12 +71,26 @@ static int lowerReferenceMain(int argc, char **argv,
   return 0;
 }
 
+/// The whole life of the child that lowers: no pretty stack trace, and no
+/// longer than its parent's.
+static int lowerReferenceProcess(int argc, char **argv,
+                                 mlir::DialectRegistry &registry) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  llvm::install_fatal_error_handler([](void *, const char *reason, bool) {
+    llvm::errs() << reason << "\n";
+    _exit(1);
+  });
+  return lowerReferenceMain(argc, argv, registry);
+}
+
 int main(int argc, char **argv) {
   bool isLowering =
       argc > 1 && llvm::StringRef(argv[1]) == "--fsr-lower-reference";
   // Threads that are started later inherit what this one blocks.
-  if (!isLowering)
+  if (!isLowering) {
+    fsr::beginTool("fsr-opt");
     fsr::endOnInterrupt([] { fsr::sayInterrupted("fsr-opt"); });
+  }
   mlir::registerAllPasses();
   fsr::registerFSRPasses();
 
@@ -78,11 +99,12 @@ int main(int argc, char **argv) {
   mlir::registerAllExtensions(registry);
   mlir::registerAllGPUToLLVMIRTranslations(registry);
 
-  if (isLowering) {
-    llvm::InitLLVM init(argc, argv);
-    return lowerReferenceMain(argc, argv, registry);
-  }
-  return mlir::asMainReturnCode(mlir::MlirOptMain(
-      argc, argv, "MLIR optimizer driver with LLM-guided GPU kernel passes\n",
-      registry));
+  if (isLowering)
+    return lowerReferenceProcess(argc, argv, registry);
+  return fsr::finishTool(
+      "fsr-opt",
+      mlir::asMainReturnCode(mlir::MlirOptMain(
+          argc, argv,
+          "MLIR optimizer driver with LLM-guided GPU kernel passes\n",
+          registry)));
 }

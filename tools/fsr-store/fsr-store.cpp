@@ -13,6 +13,7 @@
 #include "fsr/Store/Inventory.h"
 #include "fsr/Store/Store.h"
 #include "fsr/Support/Error.h"
+#include "fsr/Support/Tool.h"
 #include "fsr/Terminal/Text.h"
 
 #include "llvm/Support/CommandLine.h"
@@ -126,6 +127,11 @@ static int runVerify() {
   if (llvm::Error error = openStore(store, StoreMode::Read).takeError())
     return fail(std::move(error));
   size_t records = 0, tasks = 0, talks = 0, trials = 0, faults = 0;
+  auto say = [](bool isFault, llvm::StringRef path, llvm::StringRef note) {
+    llvm::outs() << coloured(llvm::outs(), isFault ? Colour::Bad : Colour::Dim,
+                             isFault ? "fault" : "note")
+                 << ": " << printable(path) << ": " << printable(note) << "\n";
+  };
   llvm::Error error = forEachEntry(store, "", [&](StoreEntry &entry) {
     records += entry.get<Record>() != nullptr;
     tasks += entry.get<KernelTask>() != nullptr;
@@ -135,12 +141,15 @@ static int runVerify() {
       return llvm::Error::success();
     bool isFault = entry.state == StoreEntry::State::Faulty;
     faults += isFault;
-    llvm::outs() << coloured(llvm::outs(), isFault ? Colour::Bad : Colour::Dim,
-                             isFault ? "fault" : "note")
-                 << ": " << printable(entry.path) << ": "
-                 << printable(entry.note) << "\n";
+    say(isFault, entry.path, entry.note);
     return llvm::Error::success();
   });
+  if (!error)
+    error = forEachSpendingFault(
+        store, [&](const std::string &path, const std::string &why) {
+          ++faults;
+          say(/*isFault=*/true, path, why);
+        });
   if (error)
     return fail(std::move(error));
   llvm::outs() << records << " records, " << tasks << " tasks, " << talks
@@ -205,7 +214,7 @@ static int run() {
   return merge ? runMerge() : runPrune();
 }
 
-int main(int argc, char **argv) {
+static int toolMain(int argc, char **argv) {
   cl::SetVersionPrinter([](llvm::raw_ostream &os) { os << "fsr-store\n"; });
   for (cl::SubCommand *command : {&list, &show, &verify, &merge, &prune})
     cl::HideUnrelatedOptions(category, *command);
@@ -225,4 +234,10 @@ int main(int argc, char **argv) {
   if (missing)
     return fail(std::move(missing));
   return run();
+}
+
+int main(int argc, char **argv) {
+  // Threads that are started later inherit what this one blocks.
+  beginTool("fsr-store");
+  return finishTool("fsr-store", toolMain(argc, argv));
 }

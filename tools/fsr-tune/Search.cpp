@@ -95,6 +95,9 @@ llvm::Expected<int> fsr::searchTask(const KernelTask &task,
     return makeError(ErrorKind::BadInput,
                      "no store: give --store=FOLDER or set FSR_STORE; what a "
                      "search finds must be kept");
+  if (!options.report.empty())
+    if (llvm::Error error = checkOutput(options.report))
+      return addContext(std::move(error), "option report");
   ProgressKind kind =
       options.quiet ? ProgressKind::None : progressKindOfTerminal();
   Progress progress(llvm::errs(), kind, "", options.store);

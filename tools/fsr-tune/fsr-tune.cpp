@@ -5,7 +5,8 @@
 // page.
 //
 // Exit status: 0 a winner; 1 trouble; 2 the command line cannot be used; 3
-// nothing was accepted; 75 answers are pending; 130 interrupted (143: SIGTERM).
+// nothing was accepted; 75 answers are pending; 130 interrupted, and likewise
+// 128 and the number of another signal that ended it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,6 +15,7 @@
 #include "fsr/Support/Error.h"
 #include "fsr/Support/Files.h"
 #include "fsr/Support/Interrupt.h"
+#include "fsr/Support/Tool.h"
 #include "fsr/Terminal/Progress.h"
 #include "fsr/Terminal/Text.h"
 
@@ -164,8 +166,9 @@ static llvm::Expected<int> runSearchCommand(const KernelTask &task) {
                      "option max-answer-tokens: got " +
                          llvm::Twine(int64_t(maxAnswerTokens)) +
                          ", wanted 1 or more");
-  if (!(budgetUsd >= 0) || budgetTokens < 0)
-    return makeError(ErrorKind::BadInput, "a budget below 0");
+  if (llvm::Error error =
+          checkBudget({double(budgetUsd), int64_t(budgetTokens)}))
+    return std::move(error);
   TuneOptions options;
   options.llm = llm;
   options.store = store;
@@ -234,13 +237,11 @@ static llvm::Expected<int> run() {
   return 0;
 }
 
-int main(int argc, char **argv) {
+static int toolMain(int argc, char **argv) {
   cl::SetVersionPrinter([](llvm::raw_ostream &os) { os << "fsr-tune\n"; });
   for (cl::SubCommand *command : {&search, &show, &check})
     cl::HideUnrelatedOptions(category, *command);
   cl::HideUnrelatedOptions(category);
-  // Threads that are started later inherit what this one blocks.
-  endOnInterrupt([] { sayInterrupted("fsr-tune"); });
   if (!cl::ParseCommandLineOptions(
           argc, argv, "fsr-tune: makes the kernel of a task file faster\n",
           &llvm::errs()))
@@ -260,4 +261,11 @@ int main(int argc, char **argv) {
                             /*keepLines=*/true)
                << "\n";
   return isUsage ? exits::usage : exits::trouble;
+}
+
+int main(int argc, char **argv) {
+  // Threads that are started later inherit what this one blocks.
+  beginTool("fsr-tune");
+  endOnInterrupt([] { sayInterrupted("fsr-tune"); });
+  return finishTool("fsr-tune", toolMain(argc, argv));
 }

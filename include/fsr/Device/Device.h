@@ -87,6 +87,9 @@ public:
   virtual ~Device();
 
   virtual llvm::Expected<DeviceDescription> describe() = 0;
+  /// Proves that it can take a request, before there is anything to lose; what
+  /// stands behind it is restarted where it cannot.
+  virtual llvm::Error probe() = 0;
   virtual llvm::Expected<EvaluateResult>
   evaluate(const EvaluateRequest &request) = 0;
 };

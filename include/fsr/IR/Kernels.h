@@ -23,6 +23,7 @@ struct KernelSite {
   /// gpu.func; where it is not taken also llvm.func or gpu.launch.
   mlir::Operation *kernel = nullptr;
   std::vector<mlir::gpu::LaunchFuncOp> launches;
+  /// What people call it: its symbol, printable; a gpu.launch has one as well.
   std::string name;
   /// Why it is not taken: one sentence; empty where it is.
   std::string whyNot;

@@ -23,6 +23,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -84,6 +85,10 @@ public:
   virtual void ask(llvm::ArrayRef<ChatRequest> requests,
                    llvm::function_ref<void(size_t, ChatResult)> done) = 0;
 
+  /// From within `done`: nothing more of this batch is sent, not even again.
+  /// What is in flight is waited for; the rest ends as an error.
+  void stopAsking() { mayAsk = false; }
+
   /// From now on what was ever spent on these tasks, by whichever run, counts
   /// against the caps (see ChatOptions::spending). A task that is asked about
   /// is counted without it.
@@ -100,6 +105,12 @@ public:
   /// "exchange", "replay", "openai:MODEL": what records and talks say; no
   /// folder, no key.
   virtual llvm::StringRef provider() const = 0;
+
+protected:
+  /// `ask` sets it at its start, and looks at it before each request.
+  std::atomic<bool> mayAsk{true};
+  /// How a request ends that was not sent.
+  static llvm::Error notAsked();
 };
 
 /// What may be spent, on all tasks that are counted and by all runs. 0: no
@@ -115,6 +126,7 @@ struct ChatBudget {
 
   static constexpr double defaultUsd = 5;
   static constexpr int64_t defaultTokens = 1000000;
+  static constexpr double mostUsd = 1e9; ///< That can be asked for.
 };
 
 struct ChatOptions {
@@ -137,6 +149,10 @@ struct ChatOptions {
   /// and what is in flight ends as an error. Empty: never.
   std::function<bool()> stopped;
 };
+
+/// An error (BadInput) where a cap is no number or out of bounds. It names the
+/// option, which every tool calls "budget-usd" or "budget-tokens".
+llvm::Error checkBudget(const ChatBudget &budget);
 
 /// Makes the client that `spec` names; makes no request. Errors (BadInput): an
 /// unknown provider (the message lists the known ones), a missing argument, a

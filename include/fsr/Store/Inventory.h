@@ -56,6 +56,13 @@ struct StoreEntry {
 llvm::Error forEachEntry(llvm::StringRef folder, llvm::StringRef taskKey,
                          llvm::function_ref<llvm::Error(StoreEntry &)> visit);
 
+/// Calls `visit` with what of the store's spending stops a search that has to
+/// keep a cap: the path below the store, and one sentence.
+llvm::Error forEachSpendingFault(
+    llvm::StringRef folder,
+    llvm::function_ref<void(const std::string &path, const std::string &why)>
+        visit);
+
 /// Everything whole of one task.
 struct TaskHistory {
   std::string key;

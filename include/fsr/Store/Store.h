@@ -70,6 +70,9 @@ public:
   /// The first whole talk of a round and slot stays; a damaged one is moved
   /// aside, to a name that is never read.
   virtual llvm::Error addTalk(const Talk &talk) = 0;
+  /// Makes the place of a task's talks and tries whether it can be written: an
+  /// answer that cannot be kept must not be paid for.
+  virtual llvm::Error prepareTalks(llvm::StringRef taskKey) = 0;
   /// Nothing for one that is unfinished or damaged. An error names one that was
   /// changed (kind Corrupt), and one of an unknown version (Unsupported), whose
   /// place could not take a new answer.

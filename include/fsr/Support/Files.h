@@ -39,6 +39,13 @@ llvm::Expected<bool> writeFileOnce(llvm::StringRef path, llvm::StringRef bytes);
 /// `writeFileAtomically` it makes no folders.
 llvm::Error writeOutput(llvm::StringRef path, llvm::StringRef bytes);
 
+/// Whether `writeOutput` could write `path` as things are: for before the work
+/// whose result it is. Leaves nothing behind. Errors are BadInput.
+llvm::Error checkOutput(llvm::StringRef path);
+
+/// Writes a file of `bytes` bytes in `folder`, flushed, and removes it.
+llvm::Error tryToWrite(llvm::StringRef folder, size_t bytes);
+
 /// A file of a folder that is written as one: name without folders, bytes.
 using NamedBytes = std::pair<std::string, std::string>;
 

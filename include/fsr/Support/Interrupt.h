@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Ctrl-C. A tool may ask that SIGINT and SIGTERM end it in order: what must not
-// be cut in two is let come to its end, every process below is killed, and the
-// exit status is 130 or 143. Only tools ask for that; a library that marks its
-// whole steps pays a lock and installs nothing.
+// Ctrl-C. A tool may ask that SIGINT, SIGTERM, SIGQUIT and SIGHUP end it in
+// order: what must not be cut in two is let come to its end, every process
+// below is killed, and the exit status is 128 and the signal's number. Only
+// tools ask for that; a library that marks its whole steps pays a lock and
+// installs nothing.
 //
 // A signal is the process's, so what is behind these names is as well.
 //
@@ -41,11 +42,11 @@ private:
   std::string folder;
 };
 
-/// From here on SIGINT and SIGTERM end the process as told above. To be called
-/// once, before any other thread is started: they inherit that the two signals
-/// are blocked. Outputs that LLVM removes on a signal are removed. `beforeEnd`
-/// says goodbye, on a thread of its own. A second signal does not wait. A
-/// signal that was ignored stays ignored.
+/// From here on the four signals end the process as told above. To be called
+/// once, before any other thread is started: they inherit that the signals are
+/// blocked. Outputs that LLVM removes on a signal are removed. `beforeEnd` says
+/// goodbye, on a thread of its own. A second signal waits for nothing but the
+/// goodbye, and for that 200 ms. A signal that was ignored stays ignored.
 void endOnInterrupt(std::function<void()> beforeEnd);
 
 } // namespace fsr

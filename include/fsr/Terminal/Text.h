@@ -11,6 +11,7 @@
 #define FSR_TERMINAL_TEXT_H
 
 #include "fsr/Core/Trial.h"
+#include "fsr/Support/Printable.h"
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -25,10 +26,6 @@ enum class Colour { None, Good, Bad, Dim, Bold };
 /// is not set.
 std::string coloured(const llvm::raw_ostream &os, Colour colour,
                      llvm::StringRef text);
-
-/// Without control characters; line feeds and tabs stay where they are asked
-/// for. What is no UTF-8 is replaced.
-std::string printable(llvm::StringRef text, bool keepLines = false);
 
 /// The first line, with "…" where there is more or it is longer than `columns`.
 std::string oneLine(llvm::StringRef text, size_t columns);

@@ -192,6 +192,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_json(200, {"error": {"message": "overloaded"}})
         elif word == "deep":
             self.send_bytes(200, b"[" * 1000000 + b"]" * 1000000)
+        elif word == "wide":
+            self.send_bytes(200, b"[" + b"{}," * int(argument) + b"{}]")
         elif word == "big":
             self.answer("x" * (5 << 20))
         elif word == "cut":

@@ -181,6 +181,10 @@ TEST(Protocol, ResultRefusals) {
 
 TEST(Protocol, TextsOfAPeerAreScrubbedAndCut) {
   EXPECT_EQ(scrubPeerText("a\x1b[31m\tb\nc\x7f"), "a [31m b\nc ");
+  EXPECT_EQ(scrubPeerText("a\xe2\x80\xae"
+                          "b\xc2\x9b"
+                          "c"),
+            "a b c");
   EXPECT_EQ(scrubPeerText("abcdef", 3), "abc […]");
   EXPECT_TRUE(llvm::json::isUTF8(scrubPeerText("\xff\xfe\x80")));
   EXPECT_TRUE(llvm::json::isUTF8(scrubPeerText("ää", 3)));

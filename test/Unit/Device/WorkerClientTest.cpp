@@ -289,6 +289,19 @@ TEST_F(WorkerClient, TwoFailedProbesAreAnError) {
   EXPECT_TRUE(contains(evaluate(), "error unavailable: no healthy worker"));
 }
 
+TEST_F(WorkerClient, AProbeIsForBeforeTheFirstRequest) {
+  auto probe = [&](llvm::StringRef arguments) {
+    EXPECT_EQ(open(arguments), "");
+    return llvm::toString(device->probe());
+  };
+  EXPECT_EQ(probe("accepted"), "");
+  EXPECT_EQ(evaluate().substr(0, 9), "accepted:");
+  for (const char *bad : {"--probe=fail accepted", "--probe=die accepted"}) {
+    std::string error = probe(bad);
+    EXPECT_TRUE(contains(error, "no healthy worker after two starts")) << error;
+  }
+}
+
 TEST_F(WorkerClient, KilledAtAnyMomentTheResultIsOneAndRight) {
   ASSERT_EQ(open("random=mismatch"), "");
   unsigned whole = 0;

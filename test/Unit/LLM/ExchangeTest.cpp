@@ -20,6 +20,8 @@
 
 #include <chrono>
 #include <filesystem>
+#include <sys/stat.h>
+#include <unistd.h>
 
 using namespace fsr;
 
@@ -204,6 +206,25 @@ TEST_F(ExchangeTest, AFolderInPlaceOfTheAnswerIsAnError) {
   std::string message = ask(request("p"));
   EXPECT_NE(message.find(".answer.md: not a regular file"), std::string::npos)
       << message;
+}
+
+TEST_F(ExchangeTest, NoLinkAndNoPipeIsFollowed) {
+  ASSERT_EQ(ask(request("p")), "pending");
+  write("elsewhere", "not an answer");
+  std::string answer = folder.path(stem + ".answer.md");
+  auto expectError = [&](llvm::StringRef part) {
+    std::string message = ask(request("p"));
+    EXPECT_TRUE(llvm::StringRef(message).starts_with("error: ")) << message;
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+    ASSERT_EQ(::unlink(answer.c_str()), 0);
+  };
+  ASSERT_EQ(::symlink("elsewhere", answer.c_str()), 0);
+  expectError(".answer.md: a symbolic link");
+  ASSERT_EQ(::symlink("nowhere", answer.c_str()), 0);
+  expectError(".answer.md: a symbolic link");
+  ASSERT_EQ(::mkfifo(answer.c_str(), 0600), 0);
+  expectError(".answer.md: not a regular file");
+  EXPECT_EQ(ask(request("p")), "pending");
 }
 
 TEST(ChatClientTest, UnknownProviderListsTheKnown) {

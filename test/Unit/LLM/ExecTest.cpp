@@ -140,6 +140,25 @@ TEST_F(ExecTest, AStopStartsNothingNew) {
     EXPECT_EQ(ended.error, "exec: stopped");
 }
 
+TEST_F(ExecTest, ABatchThatIsStoppedStartsNoMore) {
+  options.inFlight = 2;
+  auto client = makeChatClient("exec:cat", options);
+  ASSERT_TRUE(bool(client));
+  size_t answers = 0, refused = 0;
+  std::vector<std::string> prompts(20, "p");
+  (*client)->ask(makeBatch(prompts), [&](size_t, ChatResult result) {
+    Ended ended = plain(std::move(result));
+    (ended.error.empty() ? answers : refused) += 1;
+    (*client)->stopAsking();
+    // Both that could run may have begun another before they could know.
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  EXPECT_EQ(answers + refused, 20u);
+  EXPECT_GT(refused, 10u);
+  // It was about that batch.
+  EXPECT_EQ(askAll(**client, {"q"})[0].text, "q");
+}
+
 TEST_F(ExecTest, WhatCannotStartIsAnErrorAtOnce) {
   EXPECT_EQ(refusal("/no/such/program x"), "llm 'exec:/no/such/program x': "
                                            "there is no program "

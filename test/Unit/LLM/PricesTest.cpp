@@ -11,6 +11,8 @@
 
 #include "fsr/Support/Files.h"
 
+#include <cmath>
+
 using namespace fsr;
 
 namespace {
@@ -150,10 +152,20 @@ TEST_F(PricesTest, ABadFileIsNamed) {
 }
 
 TEST_F(PricesTest, NumbersThatMakeNoSense) {
-  options.budget.usd = -1;
-  expectRefusal("budget: expected numbers from 0");
+  for (double usd : {-1.0, 1e10, double(INFINITY), double(NAN)}) {
+    options.budget.usd = usd;
+    expectRefusal("option budget-usd: got ");
+    // A command costs nothing that is known, and a cap is a number all the
+    // same.
+    auto command = makeChatClient("exec:cat", options);
+    ASSERT_FALSE(bool(command));
+    std::string error = llvm::toString(command.takeError());
+    EXPECT_NE(error.find("wanted 0 (no limit) to 1000000000 dollars"),
+              std::string::npos)
+        << error;
+  }
   options.budget = {0, -1};
-  expectRefusal("budget: expected numbers from 0");
+  expectRefusal("option budget-tokens: got -1");
   options.budget = {};
   options.maxAnswerTokens = 0;
   expectRefusal("tokens of an answer: expected 1 to");

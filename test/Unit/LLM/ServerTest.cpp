@@ -306,6 +306,36 @@ TEST_F(ServerTest, AStopEndsWhatIsInFlight) {
   EXPECT_EQ(received().size(), 2u);
 }
 
+TEST_F(ServerTest, ABatchThatIsStoppedSendsNoMore) {
+  options.inFlight = 2;
+  auto client = make("openai:m");
+  std::vector<std::string> prompts = {"do: ok=first", "do: slow=0.3"};
+  prompts.resize(9, "do: ok=later");
+  std::vector<Ended> ends(prompts.size());
+  auto batch = makeBatch(prompts);
+  client->ask(batch, [&](size_t index, ChatResult result) {
+    ends[index] = plain(std::move(result));
+    client->stopAsking();
+  });
+  EXPECT_EQ(received().size(), 2u);
+  EXPECT_EQ(ends[0].text, "first");
+  EXPECT_EQ(ends[1].error, "") << "it was in flight";
+  for (size_t i = 2; i < ends.size(); ++i)
+    EXPECT_TRUE(contains(ends[i].error, "openai: not asked")) << i;
+  // It was about that batch.
+  EXPECT_EQ(askAll(*client, {"do: ok=again"})[0].text, "again");
+}
+
+TEST_F(ServerTest, AWideReplyTakesNoLongerThanItsBytes) {
+  options.retries = 0;
+  auto before = std::chrono::steady_clock::now();
+  // Inside the cap on a reply, so that all of it is parsed.
+  for (const char *spec : {"openai:m", "anthropic:m"})
+    EXPECT_EQ(ask("do: wide=1000000", spec).kind, ErrorKind::Corrupt);
+  EXPECT_LT(std::chrono::steady_clock::now() - before,
+            std::chrono::seconds(20));
+}
+
 TEST_F(ServerTest, AKeyIsRepeatedNowhere) {
   Ended said = ask("do: echo");
   EXPECT_TRUE(contains(said.text, "Authorization: Bearer ***")) << said.text;

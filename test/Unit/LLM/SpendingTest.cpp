@@ -9,8 +9,11 @@
 
 #include "ChargingFixture.h"
 
+#include "Ledger.h"
+
 #include "llvm/ADT/STLExtras.h"
 
+#include <cmath>
 #include <random>
 #include <set>
 
@@ -358,6 +361,41 @@ TEST_F(SpendingTest, ALineWithoutAnEndIsPassedOverAndAnythingElseIsNot) {
               ":2: usd: expected a number");
   expectFault(head + std::string(1000, '[') + "\n", ":2: ");
   EXPECT_EQ(received().size(), 0u);
+}
+
+TEST_F(SpendingTest, WhatIsWrittenCanBeRead) {
+  const std::string head = spendingHead("openai:m\xff");
+  for (double usd : {0.0, -1.0, 2.2e12, double(INFINITY), double(NAN)})
+    for (int64_t tokens : {int64_t(-5), int64_t(7), mostTokens, INT64_MAX}) {
+      Cost cost{{tokens, tokens}, usd};
+      ASSERT_FALSE(bool(writeFileAtomically(
+          options.spending + "/" + key + "/0123456789abcdef.jsonl",
+          head + spendingLine(1, cost, 1, 1) + spendingLine(1, cost))));
+      std::string error;
+      ChatSpending known = before({key}, &error);
+      EXPECT_EQ(error, "");
+      EXPECT_EQ(known.calls, 1);
+      if (usd > 0)
+        EXPECT_EQ(known.usd, mostUsd) << "never less than it was";
+    }
+}
+
+TEST_F(SpendingTest, ALockThatIsHeldIsNamed) {
+  ASSERT_FALSE(bool(makeFolders(options.spending)));
+  int lock =
+      ::open((options.spending + "/.lock").c_str(), O_RDWR | O_CREAT, 0666);
+  ASSERT_GE(lock, 0);
+  ASSERT_EQ(::flock(lock, LOCK_EX), 0);
+  Ledger other(options.spending, "p", std::chrono::seconds(1));
+  auto spent = other.others();
+  ASSERT_FALSE(bool(spent));
+  std::string error = llvm::toString(spent.takeError());
+  EXPECT_TRUE(contains(error, "another process has held '" + options.spending +
+                                  "/.lock' for 1 s"))
+      << error;
+  EXPECT_TRUE(contains(error, "end that process")) << error;
+  ::close(lock);
+  EXPECT_TRUE(bool(other.others()));
 }
 
 TEST_F(SpendingTest, NoLinkIsFollowed) {

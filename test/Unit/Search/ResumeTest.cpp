@@ -52,6 +52,9 @@ public:
   llvm::Error addTrial(const Trial &trial) override {
     return write([&] { return store->addTrial(trial); });
   }
+  llvm::Error prepareTalks(llvm::StringRef taskKey) override {
+    return read([&] { return store->prepareTalks(taskKey); });
+  }
   llvm::Error addTalk(const Talk &talk) override {
     return write([&] { return store->addTalk(talk); });
   }

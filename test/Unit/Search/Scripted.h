@@ -79,9 +79,14 @@ public:
   }
   void ask(llvm::ArrayRef<ChatRequest> requests,
            llvm::function_ref<void(size_t, ChatResult)> done) override {
+    mayAsk = true;
     batches.push_back(requests.size());
     // Backwards: a search must not lean on the order of arrival.
     for (size_t i = requests.size(); i-- > 0;) {
+      if (!mayAsk) {
+        done(i, notAsked());
+        continue;
+      }
       const ChatRequest &request = requests[i];
       std::string place =
           llvm::formatv("r{0}-s{1}", request.round, request.slot);
@@ -146,7 +151,8 @@ public:
 class FakeDevice final : public Device {
 public:
   DeviceDescription description;
-  unsigned full = 0, quick = 0;
+  unsigned full = 0, quick = 0, probes = 0;
+  std::string fault;               ///< What a probe finds.
   std::vector<std::string> images; ///< As they were evaluated.
 
   FakeDevice() {
@@ -154,6 +160,12 @@ public:
     description.chip = "sm_90";
   }
   llvm::Expected<DeviceDescription> describe() override { return description; }
+  llvm::Error probe() override {
+    ++probes;
+    if (fault.empty())
+      return llvm::Error::success();
+    return makeError(ErrorKind::Unavailable, fault);
+  }
   llvm::Expected<EvaluateResult>
   evaluate(const EvaluateRequest &request) override {
     ++(request.options.full ? full : quick);
@@ -213,22 +225,24 @@ protected:
   SearchOutcome
   runWith(SearchStore &store, ChatClient &with,
           std::function<void(const SearchEvent &)> observer = {}) {
-    SearchServices services{with,
-                            compiler,
-                            device,
-                            store,
-                            [](const Build &build) {
-                              return llvm::Expected<std::string>("fatbin " +
-                                                                 build.cubin);
-                            },
-                            [](const KernelTask &) {
-                              Build build;
-                              build.cubin = "reference";
-                              build.ptx = "reference PTX";
-                              return llvm::Expected<Build>(build);
-                            },
-                            std::move(observer),
-                            forecast};
+    SearchServices services{
+        with,
+        compiler,
+        device,
+        store,
+        [](const Build &build) {
+          return llvm::Expected<std::string>("fatbin " + build.cubin);
+        },
+        [&](const KernelTask &) -> llvm::Expected<Build> {
+          if (!referenceFault.empty())
+            return makeError(ErrorKind::BadInput, referenceFault);
+          Build build;
+          build.cubin = "reference";
+          build.ptx = "reference PTX";
+          return build;
+        },
+        std::move(observer),
+        forecast};
     return runSearch(task, options, services);
   }
   static std::vector<std::string> keys(const SearchOutcome &outcome) {
@@ -240,6 +254,7 @@ protected:
 
   TemporaryFolder folder;
   KernelTask task = sampleTask();
+  std::string referenceFault; ///< Why the original cannot be built.
   SearchOptions options;
   FakeClient client;
   FakeCompiler compiler;

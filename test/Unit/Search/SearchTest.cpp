@@ -11,6 +11,7 @@
 #include "fsr/Search/Feedback.h"
 #include "fsr/Support/Files.h"
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -281,6 +282,71 @@ TEST_F(SearchTest, AFailingProviderKeepsWhatWasAnswered) {
   EXPECT_EQ(std::set<std::string>(client.asked.begin(), client.asked.end())
                 .count("r1-s2"),
             0u);
+}
+
+TEST_F(SearchTest, WhatCannotBeKeptIsNotBought) {
+  options.width = 6;
+  client.otherwise = answer("time=50");
+  // A place that is taken by what is no talk and cannot be moved aside: it
+  // is found by the first answer only.
+  std::string talks = folder.path + "/talks/" + task.key;
+  bool blocked = false;
+  SearchOutcome outcome = run([&](const SearchEvent &event) {
+    if (event.kind == SearchEvent::Kind::Asked && !std::exchange(blocked, true))
+      ASSERT_EQ(::rename(talks.c_str(), (talks + ".away").c_str()) |
+                    ::symlink("/nowhere", talks.c_str()),
+                0);
+  });
+  EXPECT_EQ(outcome.stop, SearchStop::Trouble);
+  EXPECT_TRUE(has(outcome.trouble, "is a symbolic link")) << outcome.trouble;
+  EXPECT_EQ(client.asked, std::vector<std::string>{"r1-s6"});
+}
+
+TEST_F(SearchTest, NothingIsAskedWhereATalkHasNoPlace) {
+  options.width = 2;
+  client.otherwise = answer("time=50");
+  auto expectTrouble = [&](const std::string &part) {
+    SearchOutcome outcome = run();
+    EXPECT_EQ(outcome.stop, SearchStop::Trouble);
+    EXPECT_TRUE(has(outcome.trouble, part)) << outcome.trouble;
+    EXPECT_EQ(client.asked.size(), 0u);
+  };
+  std::string talks = folder.path + "/talks", place = talks + "/" + task.key;
+  ASSERT_FALSE(bool(writeFileAtomically(talks, "")));
+  expectTrouble("Not a directory");
+  ASSERT_EQ(::unlink(talks.c_str()), 0);
+  ASSERT_FALSE(bool(makeFolders(talks)));
+  ASSERT_EQ(::symlink("/tmp", place.c_str()), 0);
+  expectTrouble("is a symbolic link");
+  ASSERT_EQ(::unlink(place.c_str()), 0);
+  if (::geteuid() != 0) {
+    ASSERT_FALSE(bool(makeFolders(place)));
+    ASSERT_EQ(::chmod(place.c_str(), 0500), 0);
+    expectTrouble("Permission denied");
+    ASSERT_EQ(::chmod(place.c_str(), 0700), 0);
+  }
+  EXPECT_EQ(run().trouble, "");
+  EXPECT_NE(client.asked.size(), 0u);
+}
+
+TEST_F(SearchTest, NothingIsAskedWhereNoAnswerCouldBeTried) {
+  client.otherwise = answer("time=50");
+  referenceFault = "ptxas refuses it";
+  SearchOutcome outcome = run();
+  EXPECT_EQ(outcome.trouble, "building the original kernel: ptxas refuses it");
+  EXPECT_EQ(client.asked.size(), 0u);
+  referenceFault.clear();
+  device.fault = "no healthy worker";
+  outcome = run();
+  EXPECT_EQ(outcome.trouble, "no healthy worker");
+  EXPECT_EQ(client.asked.size(), 0u);
+  device.fault.clear();
+  device.probes = 0;
+  EXPECT_EQ(run().trouble, "");
+  EXPECT_EQ(device.probes, 1u);
+  // Where nothing is left to ask there is nothing to lose.
+  device.fault = "no healthy worker";
+  EXPECT_EQ(run().trouble, "");
 }
 
 TEST_F(SearchTest, ABudgetEndsASearchWithoutTrouble) {

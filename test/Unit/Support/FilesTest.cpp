@@ -254,3 +254,15 @@ TEST(Files, FolderOfThisCodeIsThatOfTheTestProgram) {
   llvm::StringRef path(program, size);
   EXPECT_EQ(folderOfThisCode(), path.rsplit('/').first);
 }
+
+TEST(Files, AnOutputIsCheckedBeforeAndLeavesNothing) {
+  TemporaryFolder folder;
+  EXPECT_FALSE(checkOutput(folder / "new.json"));
+  EXPECT_FALSE(checkOutput("/dev/null"));
+  EXPECT_TRUE(namesIn(folder.path).empty());
+  llvm::Error missing = checkOutput(folder / "none/x.json");
+  EXPECT_EQ(kindOf(missing), ErrorKind::BadInput);
+  EXPECT_NE(messageOf(std::move(missing)).find("no folder"), std::string::npos);
+  EXPECT_NE(messageOf(checkOutput(folder.path)).find("it is a folder"),
+            std::string::npos);
+}

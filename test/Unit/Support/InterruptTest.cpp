@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// How a program ends on SIGINT and SIGTERM, each time in a process of its own.
+// How a program ends on SIGINT and the like, each time in a process of its own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +31,9 @@ protected:
   void SetUp() override {
     // A fork knows the folder that the test made; there are no threads yet.
     GTEST_FLAG_SET(death_test_style, "fast");
-    // Whoever runs the tests may ignore it.
-    ::signal(SIGINT, SIG_DFL);
+    // Whoever runs the tests may ignore them.
+    for (int signal : {SIGINT, SIGHUP, SIGQUIT})
+      ::signal(signal, SIG_DFL);
   }
 };
 
@@ -53,6 +54,10 @@ TEST_F(InterruptTest, EndsWithTheSignalsStatus) {
   EXPECT_EXIT((begin(), interrupt(SIGINT)), ::testing::ExitedWithCode(130),
               "^goodbye\n$");
   EXPECT_EXIT((begin(), interrupt(SIGTERM)), ::testing::ExitedWithCode(143),
+              "^goodbye\n$");
+  EXPECT_EXIT((begin(), interrupt(SIGHUP)), ::testing::ExitedWithCode(129),
+              "^goodbye\n$");
+  EXPECT_EXIT((begin(), interrupt(SIGQUIT)), ::testing::ExitedWithCode(131),
               "^goodbye\n$");
 }
 
@@ -90,7 +95,30 @@ TEST_F(InterruptTest, ASecondSignalDoesNotWait) {
     pause(100);
     interrupt(SIGINT);
   };
-  EXPECT_EXIT(run(), ::testing::ExitedWithCode(130), "^$");
+  EXPECT_EXIT(run(), ::testing::ExitedWithCode(130), "^goodbye\n$");
+}
+
+TEST_F(InterruptTest, ASecondSignalDoesNotLoseAGoodbyeHalfSaid) {
+  auto run = [] {
+    endOnInterrupt([] {
+      pause(60);
+      (void)!::write(2, "goodbye\n", 8);
+    });
+    ::kill(::getpid(), SIGINT);
+    pause(20);
+    interrupt(SIGINT);
+  };
+  EXPECT_EXIT(run(), ::testing::ExitedWithCode(130), "^goodbye\n$");
+}
+
+TEST_F(InterruptTest, ASecondSignalDoesNotWaitForAGoodbyeThatBlocks) {
+  auto run = [] {
+    endOnInterrupt([] { pause(30000); });
+    ::kill(::getpid(), SIGINT);
+    pause(20);
+    interrupt(SIGTERM);
+  };
+  EXPECT_EXIT(run(), ::testing::ExitedWithCode(143), "^$");
 }
 
 TEST_F(InterruptTest, RemovesLeftovers) {
