@@ -1,0 +1,2 @@
+#include "Checks.h"
+namespace fsr::ptx { void addScienceChecks(Checks &) {} }
