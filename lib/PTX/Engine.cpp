@@ -368,6 +368,8 @@ bool WarpRun::control(size_t at, const Step &step) {
     return false;
   case Control::Wait: {
     warp.mustWait = 0;
+    if (op.mayBeUninitialized)
+      checkWritten(op, group.mask);
     op.run(warp, op, group.mask);
     LaneMask waiting = warp.mustWait & group.mask;
     warp.mustWait = 0;

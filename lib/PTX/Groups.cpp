@@ -220,7 +220,9 @@ bool WarpRun::syncWarp(size_t at, const Op &op) {
       op.shadow(warp, op, group);
     if (op.run)
       op.run(warp, op, group);
-    orderWarp(warp, group);
+    // Products touch no memory, and there are many of them.
+    if (op.opClass != OpClass::Tensor)
+      orderWarp(warp, group);
     if (warp.tracksTaint)
       passTaint(op, group, group);
     progressed = true;

@@ -651,6 +651,9 @@ bool isOrdered(const View &view, const Touch &touch, uint64_t old) {
         // bytes it touches.
         if (first / 32 != last / 32 || touch.bytes != cell::bytesMask)
           continue;
+        if (messages &&
+            covers(messages->known, clock.block->block, first, last, tick))
+          continue;
         return false;
       }
       if (cell::lane(old) == touch.lane ||

@@ -361,7 +361,10 @@ llvm::Error OptimizeGpuPass::search(fsr::KernelSite &site,
                               .function(site.name))
         << remark::reason("answers pending: {0}",
                           llvm::join(found.pending, ", "));
-  outcome.record = std::move(found.winner);
+  bool isModelled = found.winner &&
+                    found.winner->evidence.level < fsr::EvidenceLevel::Measured;
+  if (!isModelled || accept == fsr::AcceptLevel::Modelled)
+    outcome.record = std::move(found.winner);
   if (outcome.record)
     return llvm::Error::success();
   found.trials = outcome.trials;
@@ -369,6 +372,14 @@ llvm::Error OptimizeGpuPass::search(fsr::KernelSite &site,
     outcome.remark = "SearchTrouble";
     outcome.reason = "the search had trouble";
     outcome.detail = found.trouble;
+    return llvm::Error::success();
+  }
+  if (isModelled) {
+    outcome.remark = "OnlyModelled";
+    outcome.reason = "only modelled";
+    outcome.detail =
+        "the best candidate was validated and timed by the model of a virtual "
+        "device; accept=modelled takes it, and a search on a GPU measures it";
     return llvm::Error::success();
   }
   describeFailure(found, outcome);

@@ -19,6 +19,8 @@ namespace fsr {
 
 static std::string gainText(const Record &record) {
   const Measurement &m = record.measurement;
+  if (record.evidence.level == EvidenceLevel::Modelled)
+    return llvm::formatv("{0:f2}x modelled", m.speedup).str();
   return llvm::formatv("{0:f2}x [{1:f2}, {2:f2}]", m.speedup, m.speedupLow,
                        m.speedupHigh)
       .str();

@@ -123,13 +123,18 @@ Trying::Trying() {
 Ran Trying::runOnce(RunningWorker &worker) {
   backend.images["original image"] = {{task.reference.entry, original}};
   backend.images["candidate image"] = {{"fast", candidate}};
+  return runImages(worker, "original image", "candidate image");
+}
+
+Ran Trying::runImages(RunningWorker &worker, const std::string &originalImage,
+                      const std::string &candidateImage) {
   WireEvaluate request;
   request.task = task;
-  request.referenceHash = sha256("original image");
-  request.candidateHash = sha256("candidate image");
+  request.referenceHash = sha256(originalImage);
+  request.candidateHash = sha256(candidateImage);
   request.plan = plan;
   request.options = options;
-  for (const char *image : {"original image", "candidate image"}) {
+  for (const std::string &image : {originalImage, candidateImage}) {
     worker.send(llvm::json::Object{{"op", "image"}, {"hash", sha256(image)}},
                 image);
     auto answer = worker.receive();

@@ -65,6 +65,9 @@ struct Trying {
   Trying();
   Ran run();
   Ran runOnce(RunningWorker &worker);
+  /// The same task with these images, on a worker of any back end.
+  Ran runImages(RunningWorker &worker, const std::string &originalImage,
+                const std::string &candidateImage);
 };
 
 Argument bufferArgument(llvm::StringRef name, ElementType element,

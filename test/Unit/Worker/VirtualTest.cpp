@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Evaluations on the virtual device: real helper kernels, real PTX for original
+// and candidate, findings that become verdicts, a model in place of a clock.
+//
+//===----------------------------------------------------------------------===//
+
+#include "WorkerHarness.h"
+
+#include "fsr/Backend/VirtualBackend.h"
+
+#include "gtest/gtest.h"
+
+namespace fsr {
+namespace {
+
+/// One block of 32 threads doubles everything; `inner` handles element %r2.
+std::string originalPtx() {
+  return R"(.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry scale(.param .u64 xb, .param .u64 x, .param .u64 xo,
+  .param .u64 xs0, .param .u64 xs1, .param .u64 xt0, .param .u64 xt1,
+  .param .u64 yb, .param .u64 y, .param .u64 yo, .param .u64 ys0,
+  .param .u64 ys1, .param .u64 yt0, .param .u64 yt1) {
+  .reg .pred %p<2>;
+  .reg .b32 %r<4>;
+  .reg .f32 %f<3>;
+  .reg .b64 %rd<6>;
+  ld.param.u64 %rd1, [x];
+  ld.param.u64 %rd2, [y];
+  mov.u32 %r1, %tid.x;
+loop:
+  mul.wide.u32 %rd3, %r1, 4;
+  add.s64 %rd4, %rd1, %rd3;
+  add.s64 %rd5, %rd2, %rd3;
+  ld.global.f32 %f1, [%rd4];
+  add.f32 %f2, %f1, %f1;
+  st.global.f32 [%rd5], %f2;
+  add.u32 %r1, %r1, 32;
+  setp.lt.u32 %p1, %r1, 1024;
+  @%p1 bra loop;
+  ret;
+}
+)";
+}
+
+/// 8 blocks of 128 threads, each with one element; `body` goes from its
+/// addresses %rd4 and %rd5.
+std::string candidatePtx(llvm::StringRef body) {
+  return (R"(.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry fast(.param .u64 x, .param .u64 y) {
+  .reg .pred %p<4>;
+  .reg .b32 %r<8>;
+  .reg .f32 %f<8>;
+  .reg .b64 %rd<8>;
+  .shared .align 4 .b8 tile[512];
+  ld.param.u64 %rd1, [x];
+  ld.param.u64 %rd2, [y];
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, %ctaid.x;
+  mad.lo.u32 %r3, %r2, 128, %r1;
+  mul.wide.u32 %rd3, %r3, 4;
+  add.s64 %rd4, %rd1, %rd3;
+  add.s64 %rd5, %rd2, %rd3;
+)" + body +
+          "  ret;\n}\n")
+      .str();
+}
+
+constexpr llvm::StringLiteral right = R"(  ld.global.f32 %f1, [%rd4];
+  add.f32 %f2, %f1, %f1;
+  st.global.f32 [%rd5], %f2;
+)";
+
+class VirtualWorker : public testing::Test {
+protected:
+  VirtualWorker() : backend(cantFail(openVirtualBackend())) {
+    trying.task.launch.block = {32, 1, 1};
+    ResolvedLaunch &launch = trying.plan.launches[0];
+    launch.shape.grid = {8, 1, 1};
+    launch.shape.block = {128, 1, 1};
+  }
+  Ran run(llvm::StringRef body, const std::string &original = originalPtx()) {
+    RunningWorker worker(*backend);
+    Ran ran = trying.runImages(worker, original, candidatePtx(body));
+    ran.status = worker.finish();
+    return ran;
+  }
+  std::unique_ptr<Backend> backend;
+  Trying trying;
+};
+
+TEST_F(VirtualWorker, AcceptsWhatTheModelCallsFaster) {
+  Ran ran = run(right);
+  ASSERT_TRUE(ran.result) << ran.error;
+  EXPECT_EQ(ran.result->verdict, Verdict::Accepted) << ran.result->message;
+  EXPECT_EQ(ran.result->evidence.level, EvidenceLevel::Modelled);
+  EXPECT_EQ(ran.result->evidence.device, "virtual sm_90");
+  const Measurement &m = *ran.result->measurement;
+  EXPECT_GT(m.speedup, 1);
+  EXPECT_EQ(m.speedupLow, m.speedup);
+  EXPECT_EQ(m.speedupHigh, m.speedup);
+  EXPECT_EQ(m.originalUs.size(), 1u);
+  for (llvm::StringRef name :
+       {"exact-inputs", "workload-inputs", "input-battery",
+        "schedule-split-lanes", "schedule-random-warps", "virtual-device",
+        "proved-safe@shape"})
+    EXPECT_TRUE(findCheck(*ran.result, name)->passed) << name.str();
+  EXPECT_EQ(ran.status, 0);
+}
+
+TEST_F(VirtualWorker, AQuickLookAcceptsNothing) {
+  trying.options.full = false;
+  Ran ran = run(right);
+  ASSERT_TRUE(ran.result) << ran.error;
+  EXPECT_EQ(ran.result->verdict, Verdict::Undecided) << ran.result->message;
+  EXPECT_EQ(ran.result->evidence.level, EvidenceLevel::None);
+  EXPECT_TRUE(ran.result->measurement);
+}
+
+TEST_F(VirtualWorker, FindsWrongValues) {
+  Ran ran = run(R"(  ld.global.f32 %f1, [%rd4];
+  st.global.f32 [%rd5], %f1;
+)");
+  ASSERT_TRUE(ran.result) << ran.error;
+  EXPECT_EQ(ran.result->verdict, Verdict::Mismatch) << ran.result->message;
+}
+
+/// Reads past the end are no fault on most GPUs, and here they are.
+TEST_F(VirtualWorker, AReadPastTheEndIsUnsafe) {
+  Ran ran = run(R"(  ld.global.f32 %f1, [%rd4];
+  ld.global.f32 %f3, [%rd4+8];
+  add.f32 %f2, %f1, %f1;
+  st.global.f32 [%rd5], %f2;
+)");
+  ASSERT_TRUE(ran.result) << ran.error;
+  EXPECT_EQ(ran.result->verdict, Verdict::Unsafe);
+  EXPECT_NE(ran.result->message.find("out of bounds in fast (PTX line"),
+            std::string::npos)
+      << ran.result->message;
+  EXPECT_EQ(ran.status, 3); // As on a GPU, the context is dead.
+}
+
+TEST_F(VirtualWorker, ARaceIsUnsafe) {
+  Ran ran = run(R"(  mov.u32 %r4, tile;
+  mad.lo.u32 %r5, %r1, 4, %r4;
+  ld.global.f32 %f1, [%rd4];
+  st.shared.f32 [%r5], %f1;
+  xor.b32 %r6, %r1, 64;
+  mad.lo.u32 %r7, %r6, 4, %r4;
+  ld.shared.f32 %f3, [%r7];
+  add.f32 %f2, %f1, %f1;
+  st.global.f32 [%rd5], %f2;
+)");
+  ASSERT_TRUE(ran.result) << ran.error;
+  EXPECT_EQ(ran.result->verdict, Verdict::Unsafe);
+  EXPECT_NE(ran.result->message.find("shared memory race"), std::string::npos)
+      << ran.result->message;
+  EXPECT_EQ(ran.status, 0);
+}
+
+TEST_F(VirtualWorker, ReadingAnOutputIsUnsafe) {
+  Ran ran = run(R"(  ld.global.f32 %f1, [%rd4];
+  ld.global.f32 %f3, [%rd5];
+  setp.eq.f32 %p1, %f3, 0f3F800000;
+  @%p1 bra end;
+  add.f32 %f2, %f1, %f1;
+  st.global.f32 [%rd5], %f2;
+end:
+)");
+  ASSERT_TRUE(ran.result) << ran.error;
+  EXPECT_EQ(ran.result->verdict, Verdict::Unsafe);
+  EXPECT_NE(ran.result->message.find("uninitialized"), std::string::npos)
+      << ran.result->message;
+}
+
+TEST_F(VirtualWorker, WritingAnInputIsUnsafe) {
+  Ran ran = run((right + "  st.global.f32 [%rd4], %f1;\n").str());
+  ASSERT_TRUE(ran.result) << ran.error;
+  EXPECT_EQ(ran.result->verdict, Verdict::Unsafe);
+  EXPECT_NE(ran.result->message.find("read-only"), std::string::npos)
+      << ran.result->message;
+}
+
+TEST_F(VirtualWorker, AnEndlessLoopTimesOut) {
+  Ran ran = run(R"(again:
+  bra again;
+)");
+  ASSERT_TRUE(ran.result) << ran.error;
+  EXPECT_EQ(ran.result->verdict, Verdict::TimedOut) << ran.result->message;
+  EXPECT_NE(ran.result->message.find("warp instructions"), std::string::npos)
+      << ran.result->message;
+}
+
+TEST_F(VirtualWorker, ATrapCrashes) {
+  Ran ran = run("  trap;\n");
+  ASSERT_TRUE(ran.result) << ran.error;
+  EXPECT_EQ(ran.result->verdict, Verdict::Crashed) << ran.result->message;
+}
+
+TEST_F(VirtualWorker, ABrokenOriginalIsAnError) {
+  std::string original = originalPtx();
+  size_t at = original.find("1024");
+  original.replace(at, 4, "1056");
+  Ran ran = run(right, original);
+  EXPECT_FALSE(ran.result);
+  EXPECT_NE(ran.error.find("the original kernel: out of bounds"),
+            std::string::npos)
+      << ran.error;
+}
+
+} // namespace
+} // namespace fsr
