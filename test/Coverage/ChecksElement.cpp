@@ -60,8 +60,7 @@ void addElementChecks(Checks &to) {
   to["gelu_erf"] =
       map([](double x) { return x / 2 * (1 + std::erf(x / std::sqrt(2.0))); });
   to["gelu_tanh"] = map([](double x) {
-    return x / 2 *
-           (1 + std::tanh(0.7978845608 * (x + 0.044715 * x * x * x)));
+    return x / 2 * (1 + std::tanh(0.7978845608 * (x + 0.044715 * x * x * x)));
   });
   to["silu"] = map(silu);
   to["tanh"] = map(std::tanh, 2e-3);
@@ -91,8 +90,7 @@ void addElementChecks(Checks &to) {
                std::expm1(x) + std::pow(x, 1.7) + std::atan2(x, 2.) +
                std::hypot(x, 1.) + std::fmod(x, double(0.3f)) + std::floor(x) +
                std::round(x * 3) + std::trunc(x * 2) + std::rint(x * 5) - x +
-               std::lgamma(x + 1) + std::erfc(x) + std::asinh(x) +
-               std::sinh(x);
+               std::lgamma(x + 1) + std::erfc(x) + std::asinh(x) + std::sinh(x);
       },
       1e-5);
   to["math_intrinsics"] = map(
@@ -106,8 +104,7 @@ void addElementChecks(Checks &to) {
       1e-4);
   to["half_add"] = [](const Case &c) {
     const auto &a = c.arguments;
-    return all(
-        a[2], [&](size_t i) { return a[0].was(i) + a[1].was(i); }, 1e-2);
+    return all(a[2], [&](size_t i) { return a[0].was(i) + a[1].was(i); }, 1e-2);
   };
 }
 

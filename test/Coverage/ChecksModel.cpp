@@ -50,9 +50,8 @@ static Check rmsNorm(double tolerance) {
     return all(
         a[2],
         [&](size_t i) {
-          double squares = overRow(i, n, [&](size_t k) {
-            return a[0].was(k) * a[0].was(k);
-          });
+          double squares = overRow(
+              i, n, [&](size_t k) { return a[0].was(k) * a[0].was(k); });
           return a[0].was(i) / std::sqrt(squares / n + 1e-5) * a[1].was(i % n);
         },
         tolerance);
@@ -176,10 +175,12 @@ void addModelChecks(Checks &to) {
     return all(
         a[3],
         [&](size_t i) {
-          double mean = overRow(i, n, [&](size_t k) { return a[0].was(k); }) / n;
-          double variance = overRow(i, n, [&](size_t k) {
-                              return std::pow(a[0].was(k) - mean, 2);
-                            }) /
+          double mean =
+              overRow(i, n, [&](size_t k) { return a[0].was(k); }) / n;
+          double variance = overRow(i, n,
+                                    [&](size_t k) {
+                                      return std::pow(a[0].was(k) - mean, 2);
+                                    }) /
                             n;
           return (a[0].was(i) - mean) / std::sqrt(variance + 1e-5) *
                      a[1].was(i % n) +
@@ -208,27 +209,33 @@ void addModelChecks(Checks &to) {
   };
   to["softmax_backward"] = [](const Case &c) {
     const auto &a = c.arguments;
-    return all(a[2], [&](size_t i) {
-      double dot = overRow(
-          i, 100, [&](size_t k) { return a[0].was(k) * a[1].was(k); });
-      return a[0].was(i) * (a[1].was(i) - dot);
-    }, 1e-4);
+    return all(
+        a[2],
+        [&](size_t i) {
+          double dot = overRow(
+              i, 100, [&](size_t k) { return a[0].was(k) * a[1].was(k); });
+          return a[0].was(i) * (a[1].was(i) - dot);
+        },
+        1e-4);
   };
   // In, weights, out, channels, height, width; filters by the output.
   to["conv_same"] = [](const Case &c) {
     const auto &a = c.arguments;
     size_t channels = a[3].was(0), h = a[4].was(0), w = a[5].was(0);
     size_t filters = a[2].count / (h * w);
-    size_t k = size_t(std::lround(
-        std::sqrt(double(a[1].count) / (filters * channels))));
-    return all(a[2], [&](size_t i) {
-      size_t filter = i / (h * w);
-      double sum = 0;
-      for (size_t from = 0; from < channels; ++from)
-        sum += window(a[0], a[1], h, w, from, filter * channels + from,
-                      i / w % h, i % w, k);
-      return sum;
-    }, 1e-4);
+    size_t k = size_t(
+        std::lround(std::sqrt(double(a[1].count) / (filters * channels))));
+    return all(
+        a[2],
+        [&](size_t i) {
+          size_t filter = i / (h * w);
+          double sum = 0;
+          for (size_t from = 0; from < channels; ++from)
+            sum += window(a[0], a[1], h, w, from, filter * channels + from,
+                          i / w % h, i % w, k);
+          return sum;
+        },
+        1e-4);
   };
   to["conv_depthwise"] = [](const Case &c) {
     const auto &a = c.arguments;
@@ -300,8 +307,8 @@ void addModelChecks(Checks &to) {
   to["dequantised"] = [](const Case &c) {
     const auto &a = c.arguments; // Quantised, scales, out.
     size_t n = a[0].count / a[1].count;
-    return all(a[2], [&](size_t i) { return a[0].was(i) * a[1].was(i / n); },
-               1e-3);
+    return all(
+        a[2], [&](size_t i) { return a[0].was(i) * a[1].was(i / n); }, 1e-3);
   };
   to["unpacked_int4"] = [](const Case &c) {
     const auto &a = c.arguments; // Bytes, scales of 32 each, out.

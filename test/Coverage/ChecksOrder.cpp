@@ -198,9 +198,8 @@ void addOrderChecks(Checks &to) {
     return double(llvm::countl_zero(x) * 100 +
                   (x ? llvm::countr_zero(x) + 1 : 0));
   });
-  to["byte_swap"] = bits([](uint32_t x) {
-    return double(__builtin_bswap32(x));
-  });
+  to["byte_swap"] =
+      bits([](uint32_t x) { return double(__builtin_bswap32(x)); });
   to["rotate_7"] = bits([](uint32_t x) { return double(x << 7 | x >> 25); });
   to["gray"] = bits([](uint32_t x) {
     uint32_t g = x ^ x >> 1;

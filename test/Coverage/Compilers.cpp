@@ -28,21 +28,21 @@ namespace fsr::ptx {
 static llvm::Expected<std::string> readFile(const std::string &path) {
   auto buffer = llvm::MemoryBuffer::getFile(path);
   if (!buffer)
-    return makeError(ErrorKind::BadInput,
-                     "cannot read " + path + ": " + buffer.getError().message());
+    return makeError(ErrorKind::BadInput, "cannot read " + path + ": " +
+                                              buffer.getError().message());
   return (*buffer)->getBuffer().str();
 }
 
-llvm::Expected<std::string>
-PtxCompiler::compile(const std::string &path, const std::string &cacheFolder,
-                     std::string &log) {
+llvm::Expected<std::string> PtxCompiler::compile(const std::string &path,
+                                                 const std::string &cacheFolder,
+                                                 std::string &log) {
   llvm::Expected<std::string> source = readFile(path);
   if (!source)
     return source.takeError();
   std::string cached;
   if (!cacheFolder.empty()) {
-    uint64_t hash = llvm::xxh3_64bits(
-        *source + '\0' + version + '\0' + llvm::join(arguments, " "));
+    uint64_t hash = llvm::xxh3_64bits(*source + '\0' + version + '\0' +
+                                      llvm::join(arguments, " "));
     cached = (cacheFolder + "/" + name + "-" + llvm::sys::path::stem(path) +
               "-" + llvm::utohexstr(hash) + ".ptx")
                  .str();
@@ -127,8 +127,8 @@ private:
     std::vector<llvm::StringRef> all{program};
     all.insert(all.end(), arguments.begin(), arguments.end());
     all.insert(all.end(), {path, "-o", output.str()});
-    std::optional<llvm::StringRef> redirects[] = {
-        llvm::StringRef(""), errors.str(), errors.str()};
+    std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""),
+                                                  errors.str(), errors.str()};
     std::string why;
     int status = llvm::sys::ExecuteAndWait(program, all, std::nullopt,
                                            redirects, 600, 0, &why);

@@ -194,8 +194,8 @@ static bool readCase(Case &to, llvm::StringRef line) {
 llvm::Expected<std::vector<Case>> readTable(const std::string &path) {
   auto buffer = llvm::MemoryBuffer::getFile(path);
   if (!buffer)
-    return makeError(ErrorKind::BadInput,
-                     "cannot read " + path + ": " + buffer.getError().message());
+    return makeError(ErrorKind::BadInput, "cannot read " + path + ": " +
+                                              buffer.getError().message());
   std::vector<Case> cases;
   llvm::SmallVector<llvm::StringRef, 0> lines;
   (*buffer)->getBuffer().split(lines, '\n');

@@ -81,10 +81,10 @@ llvm::Error runOnce(Loaded &in, Case &one, const LaunchOptions &options,
       bytes = sizeof(address);
     }
     if (bytes != parameter.bytes)
-      return makeError(ErrorKind::BadInput,
-                       "an argument of " + llvm::Twine(bytes) +
-                           " bytes for a parameter of " +
-                           llvm::Twine(parameter.bytes));
+      return makeError(ErrorKind::BadInput, "an argument of " +
+                                                llvm::Twine(bytes) +
+                                                " bytes for a parameter of " +
+                                                llvm::Twine(parameter.bytes));
     block.resize(std::max<size_t>(block.size(), parameter.offset + bytes));
     std::memcpy(block.data() + parameter.offset, from, bytes);
   }
@@ -127,8 +127,9 @@ std::string runCase(Loaded &in, Case &one) {
     if (llvm::Error error = runOnce(in, one, options, wrong))
       wrong = toString(std::move(error));
     if (!wrong.empty())
-      return (schedule == Schedule::Lockstep ? ""
-                                             : (nameOf(schedule) + ": ").str()) +
+      return (schedule == Schedule::Lockstep
+                  ? ""
+                  : (nameOf(schedule) + ": ").str()) +
              wrong;
   }
   return "";
@@ -156,15 +157,16 @@ llvm::Expected<Score> runAll(PtxCompiler &compiler, std::vector<Case> &cases) {
     if (isNew) {
       std::string log;
       auto start = std::chrono::steady_clock::now();
-      auto ptx = compiler.compile(folder + "/" + one.file + ".cu", cacheFolder,
-                                  log);
+      auto ptx =
+          compiler.compile(folder + "/" + one.file + ".cu", cacheFolder, log);
       if (!ptx)
         return ptx.takeError();
       if (verbose)
         llvm::outs() << llvm::format(
-            "%7.2f s ", std::chrono::duration<double>(
-                            std::chrono::steady_clock::now() - start)
-                            .count())
+                            "%7.2f s ",
+                            std::chrono::duration<double>(
+                                std::chrono::steady_clock::now() - start)
+                                .count())
                      << "compiled " << one.file << '\n';
       if (ptx->empty()) {
         // The first line that says error.
@@ -191,10 +193,10 @@ llvm::Expected<Score> runAll(PtxCompiler &compiler, std::vector<Case> &cases) {
     std::string wrong =
         file.refused.empty() ? runCase(file, one) : file.refused;
     if (verbose)
-      llvm::outs() << llvm::format(
-          "%7.2f s ", std::chrono::duration<double>(
-                          std::chrono::steady_clock::now() - start)
-                          .count())
+      llvm::outs() << llvm::format("%7.2f s ",
+                                   std::chrono::duration<double>(
+                                       std::chrono::steady_clock::now() - start)
+                                       .count())
                    << one.kernel << '\n';
     if (wrong.empty())
       ++score.whole;
@@ -218,9 +220,9 @@ int run() {
     allSchedules = true;
   bool failed = false, any = false;
   for (auto &compiler : findCompilers()) {
-    if (compilerNames.empty() ? !all && compiler->name != "nvrtc"
-                              : !llvm::is_contained(compilerNames,
-                                                    compiler->name))
+    if (compilerNames.empty()
+            ? !all && compiler->name != "nvrtc"
+            : !llvm::is_contained(compilerNames, compiler->name))
       continue;
     any = true;
     llvm::outs() << compiler->name << ' ' << compiler->version << ":\n";
