@@ -184,6 +184,42 @@ void addOrderChecks(Checks &to) {
   to["all_zero"] = [](const Case &c) {
     return all(c.arguments[1], [](size_t) { return 0; });
   };
+  to["copy_padded"] = [](const Case &c) {
+    const auto &a = c.arguments;
+    return all(a[1],
+               [&](size_t i) { return i < a[0].count ? a[0].was(i) : 0; });
+  };
+  to["doubled"] = [](const Case &c) {
+    const auto &a = c.arguments;
+    size_t n = a[0].count;
+    return all(a[1], [&](size_t i) {
+      return i < n ? 2 * a[0].was(i) : 2 * a[0].was(i - n) + 1;
+    });
+  };
+  to["reversed_64"] = [](const Case &c) {
+    const auto &a = c.arguments;
+    return all(a[1], [&](size_t i) { return a[0].was(i ^ 63); });
+  };
+  to["lane_plus_64"] = [](const Case &c) {
+    return all(c.arguments[0], [&](size_t i) { return i % 32 + 64; });
+  };
+  to["matching"] = [](const Case &c) {
+    const auto &a = c.arguments;
+    return all(a[1], [&](size_t i) {
+      int same = 0, any = 0;
+      for (size_t k = i / 32 * 32; k < i / 32 * 32 + 32; ++k) {
+        same += a[0].was(k) == a[0].was(i);
+        any |= a[0].was(k) == 3;
+      }
+      return same + 100 * any;
+    });
+  };
+  to["chased"] = [](const Case &c) {
+    const auto &a = c.arguments;
+    return all(a[1], [&](size_t i) {
+      return (i + size_t(a[2].was(0))) % a[0].count;
+    });
+  };
   to["copy"] = [](const Case &c) {
     const auto &a = c.arguments;
     return all(a[1], [&](size_t i) { return a[0].was(i); });

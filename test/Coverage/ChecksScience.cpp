@@ -13,6 +13,7 @@
 #include <complex>
 #include <cstring>
 #include <set>
+#include <utility>
 
 namespace fsr::ptx {
 
@@ -151,7 +152,143 @@ static void addHalfChecks(Checks &to) {
   };
 }
 
+/// A stack machine of the eight instructions of `switch_interpreter`.
+static int32_t interpreted(const Argument &code, int32_t first) {
+  std::vector<uint32_t> stack{uint32_t(first)};
+  for (size_t pc = 0; pc < code.count; ++pc) {
+    uint32_t top = stack.back(), next = top;
+    switch (int(code.was(pc)) % 8) {
+    case 0:
+      next = top + 3;
+      break;
+    case 1:
+      next = top * 5;
+      break;
+    case 2:
+      next = top ^ 0x55;
+      break;
+    case 3:
+      if (stack.size() < 8)
+        stack.push_back(top + 1);
+      continue;
+    case 4:
+      if (stack.size() > 1) {
+        stack.pop_back();
+        stack.back() += top;
+      }
+      continue;
+    case 5:
+      next = 0 - top;
+      break;
+    case 6:
+      next = uint32_t(int32_t(top) >> 1);
+      break;
+    default:
+      next = ~top;
+    }
+    stack.back() = next;
+  }
+  uint32_t sum = 0;
+  for (uint32_t one : stack)
+    sum += one;
+  return int32_t(sum);
+}
+
+static double searched(const Argument &in, size_t from) {
+  for (size_t i = from; i < in.count; ++i) {
+    int v = in.was(i);
+    for (int k = 2; v % 2 == 0 && k < 6 && v % k != 1; ++k)
+      if (v % 7 == k)
+        return i;
+  }
+  return -1;
+}
+
+static void addControlChecks(Checks &to) {
+  to["relu_half"] = map([](double x) { return std::fmax(x, 0); }, 1e-3);
+  to["plus_120"] = map([](double x) { return x + 120; }, 0);
+  to["four_and_six"] = map([](double x) { return 4 * x + 6; }, 0);
+  to["fibonacci"] = map(
+      [](double x) {
+        double a = 0, b = 1;
+        for (; x > 0; --x)
+          b += std::exchange(a, b);
+        return a;
+      },
+      0);
+  to["forty"] = [](const Case &c) {
+    return all(c.arguments[1], [](size_t) { return 40; });
+  };
+  to["three_functions"] = [](const Case &c) {
+    const auto &a = c.arguments;
+    return all(a[1], [&](size_t i) {
+      double x = a[0].was(i);
+      return i % 3 == 0 ? 2 * x : i % 3 == 1 ? x * x : -x;
+    });
+  };
+  to["areas"] = [](const Case &c) {
+    const auto &a = c.arguments;
+    return all(a[1], [&](size_t i) {
+      double x = a[0].was(i);
+      return i % 2 ? 3 * x * x : 2 * x;
+    });
+  };
+  to["interpreted"] = [](const Case &c) {
+    const auto &a = c.arguments;
+    return all(
+        a[2], [&](size_t i) { return interpreted(a[0], a[1].was(i)); }, 0);
+  };
+  to["searched"] = [](const Case &c) {
+    const auto &a = c.arguments;
+    return all(a[1], [&](size_t i) { return searched(a[0], i); });
+  };
+  to["words"] = [](const Case &c) {
+    const auto &a = c.arguments;
+    size_t n = a[2].was(0);
+    return all(a[1], [&](size_t row) {
+      int words = 0;
+      for (size_t k = row * n; k < row * n + n; ++k)
+        words += a[0].was(k) && (k == row * n || !a[0].was(k - 1));
+      return words;
+    });
+  };
+  to["most_frequent"] = [](const Case &c) {
+    const auto &a = c.arguments;
+    return all(a[1], [&](size_t i) {
+      int counts[16] = {};
+      for (size_t k = 0; k < 32; ++k)
+        ++counts[int(a[0].was((i + k) % a[0].count)) & 15];
+      return *std::max_element(counts, counts + 16);
+    });
+  };
+  to["atomics"] = [](const Case &c) {
+    const auto &a = c.arguments;
+    int64_t sum = 0, least = 7, most = 7, every = 7, any = 7, odd = 7;
+    for (size_t i = 0; i < a[0].count; ++i) {
+      int64_t v = a[0].was(i);
+      sum += v;
+      least = std::min(least, v);
+      most = std::max(most, v);
+      every &= v | 0xff00;
+      any |= v;
+      odd ^= v;
+    }
+    int64_t n = a[0].count;
+    // A decrement at zero starts anew; each passes it once.
+    int64_t wanted[] = {7 + sum, 7 - sum, least, most, every, any, odd,
+                        7 + n,   1000000 - (n - 8)};
+    std::string wrong = each(
+        a[1], 9, [&](size_t i) { return wanted[i]; }, 0);
+    if (!wrong.empty())
+      return wrong;
+    return a[1].is(11) == most && a[1].is(12) == 7 + n && a[1].is(13) == 7 + n
+               ? ""
+               : std::string("the last three are wrong");
+  };
+}
+
 void addScienceChecks(Checks &to) {
+  addControlChecks(to);
   addTextChecks(to);
   addHalfChecks(to);
   to["jacobi"] = [](const Case &c) { return jacobi(c, 25); };
