@@ -60,6 +60,7 @@ llvm::Expected<Trial> Checker::run(const Parameters &parameters) {
   trial.taskKey = task.key;
   trial.candidateHash = candidate.hash();
   trial.parameters = parameters;
+  trial.isModelled = device.isVirtual;
   auto end = [&](Verdict verdict, std::string message) {
     trial.verdict = verdict;
     trial.message = std::move(message);
@@ -105,13 +106,17 @@ static void print(const Trial &trial, llvm::raw_ostream &os) {
        << " registers, " << one.sharedBytes << " bytes shared, "
        << one.spillStoreBytes << " + " << one.spillLoadBytes
        << " bytes spilled, " << one.stackBytes << " bytes of stack\n";
-  if (trial.measurement)
+  if (trial.measurement) {
     os << llvm::formatv("  original {0:f2} us, candidate {1:f2} us: ",
                         trial.measurement->originalMedianUs,
                         trial.measurement->candidateMedianUs)
-       << gainText(*trial.measurement) << " by "
-       << trial.measurement->originalUs.size() << " pairs on "
-       << printable(trial.measurement->device) << "\n";
+       << gainText(*trial.measurement);
+    if (trial.isModelled)
+      os << " modelled for ";
+    else
+      os << " by " << trial.measurement->originalUs.size() << " pairs on ";
+    os << printable(trial.measurement->device) << "\n";
+  }
   if (trial.evidence.checks.empty() &&
       trial.evidence.level == EvidenceLevel::None)
     return;
