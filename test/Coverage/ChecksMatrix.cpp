@@ -37,6 +37,7 @@ void addMatrixChecks(Checks &to) {
     return product(c, c.arguments[3].was(0), false, 1e-4);
   };
   to["matmul_64"] = rows(64, false, 1e-4);
+  to["matmul_64_columns"] = rows(64, true, 1e-4);
   to["matmul_16"] = rows(16, false, 1e-4);
   to["matmul_16_half"] = rows(16, false, 2e-2);
   to["matmul_32_half"] = rows(32, false, 2e-2);

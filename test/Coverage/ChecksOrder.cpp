@@ -216,9 +216,8 @@ void addOrderChecks(Checks &to) {
   };
   to["chased"] = [](const Case &c) {
     const auto &a = c.arguments;
-    return all(a[1], [&](size_t i) {
-      return (i + size_t(a[2].was(0))) % a[0].count;
-    });
+    return all(
+        a[1], [&](size_t i) { return (i + size_t(a[2].was(0))) % a[0].count; });
   };
   to["copy"] = [](const Case &c) {
     const auto &a = c.arguments;

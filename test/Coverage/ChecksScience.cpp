@@ -275,10 +275,9 @@ static void addControlChecks(Checks &to) {
     }
     int64_t n = a[0].count;
     // A decrement at zero starts anew; each passes it once.
-    int64_t wanted[] = {7 + sum, 7 - sum, least, most, every, any, odd,
+    int64_t wanted[] = {7 + sum, 7 - sum,          least, most, every, any, odd,
                         7 + n,   1000000 - (n - 8)};
-    std::string wrong = each(
-        a[1], 9, [&](size_t i) { return wanted[i]; }, 0);
+    std::string wrong = each(a[1], 9, [&](size_t i) { return wanted[i]; }, 0);
     if (!wrong.empty())
       return wrong;
     return a[1].is(11) == most && a[1].is(12) == 7 + n && a[1].is(13) == 7 + n

@@ -80,7 +80,8 @@ public:
                  "-lineinfo",
                  "-I" + toolkit.includeFolder,
                  "-I" + toolkit.includeFolder + "/cccl",
-                 "-diag-suppress=177,550"};
+                 "-diag-suppress=177,550",
+                 "--device-int128"};
   }
 
 private:

@@ -23,13 +23,11 @@ public:
   virtual ~PtxCompiler() = default;
 
   std::string name, version;
+  std::vector<std::string> arguments;
   /// PTX; an empty one where the source is not accepted, with why in `log`.
   llvm::Expected<std::string> compile(const std::string &path,
                                       const std::string &cacheFolder,
                                       std::string &log);
-
-protected:
-  std::vector<std::string> arguments;
 
 private:
   virtual llvm::Expected<std::string> compileNow(const std::string &path,

@@ -38,6 +38,9 @@ cl::list<std::string> compilerNames(
     "compiler", cl::CommaSeparated,
     cl::desc("nvrtc, nvcc, clang; all where FSR_COVERAGE=all, else nvrtc"));
 cl::opt<std::string> cacheFolder("cache", cl::desc("folder that keeps PTX"));
+cl::list<std::string>
+    moreArguments("argument",
+                  cl::desc("another one for the compilers, such as -G"));
 cl::list<std::string> only("only", cl::CommaSeparated,
                            cl::desc("files or kernels to run"));
 cl::opt<double> least("least", cl::init(98),
@@ -225,6 +228,8 @@ int run() {
             : !llvm::is_contained(compilerNames, compiler->name))
       continue;
     any = true;
+    compiler->arguments.insert(compiler->arguments.end(), moreArguments.begin(),
+                               moreArguments.end());
     llvm::outs() << compiler->name << ' ' << compiler->version << ":\n";
     auto score = runAll(*compiler, *cases);
     if (!score) {
