@@ -58,7 +58,7 @@ bool finish(Sum sum, ShadowNumber c, unsigned terms, Format format,
   // Of what is zero throughout nothing is rounded.
   if (size != 0) {
     Truth step = isWide ? traits.unit() : std::ldexp(Truth(1), -23);
-    bound += terms * step * size + traits.smallest();
+    bound += (terms + 1) * step * size + traits.smallest();
     if (!isWide)
       bound += traits.unit() * (std::fabs(sum.value) + bound);
   }
