@@ -241,10 +241,14 @@ WarpRun::Stop WarpRun::runGroup(size_t at, Tally &tally, uint32_t limit,
         passTaint(*step.op, active, mask);
       if (active)
         step.run(warp, *step.op, active);
+      if (isPreempted) {
+        polls = step.isPolling ? polls + 1 : 0;
+        if (random.below(8) == 0)
+          return leave(polls >= mostPolls ? Stop::Spinning : Stop::Fuel);
+        continue;
+      }
       if (step.isPolling && ++polls >= mostPolls)
         return leave(Stop::Spinning);
-      if (isPreempted && random.below(8) == 0)
-        return leave(Stop::Fuel);
       continue;
     case Step::General:
       ++pc;
@@ -431,7 +435,9 @@ bool WarpRun::jumpIndexed(size_t at, const Op &op) {
 
 WarpRun::Turn WarpRun::run(Tally &tally, uint64_t &fuel) {
   progressed = false;
-  polls = 0;
+  // Turns that memory operations end are too short to see a loop that waits.
+  if (run_.launch.options.schedule != Schedule::RandomWarps)
+    polls = 0;
   ++turn;
   for (Group &group : groups)
     if (group.state == Group::State::Polling)
