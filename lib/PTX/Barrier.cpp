@@ -64,7 +64,10 @@ void BlockRun::arrive(WarpRun &run, size_t at, bool isDivergent) {
   }
   // Once for the warp: those that come to it later were named.
   bool isTold = llvm::any_of(run.groups, [](const Group &one) {
-    return one.state == Group::State::InBarrier;
+    if (one.state != Group::State::InBarrier)
+      return false;
+    const Op &its = one.frame->program->code[one.pc];
+    return static_cast<const BarrierInfo *>(its.info)->isAligned;
   });
   if (isDivergent && !isTold)
     warp.report(op, lane, FindingKind::BarrierDivergence, 0,
@@ -207,21 +210,15 @@ void BlockRun::reportStuck() {
   // Who waits where; of the first warp that waits inside itself, if there is
   // one, since that is the cause more often than not.
   WarpRun *culprit = nullptr;
-  FindingKind kind = FindingKind::Deadlock;
   std::string where;
   unsigned listed = 0;
   for (const auto &run : runs) {
     if (run->groups.empty() && !run->warp.exited)
       continue;
-    bool isSyncing = llvm::any_of(run->groups, [](const Group &group) {
-      return group.state == Group::State::AtWarpSync;
-    });
-    if (!run->groups.empty() &&
-        (!culprit || (isSyncing && kind == FindingKind::Deadlock))) {
+    if (!run->groups.empty() && run->reportAbsent())
+      return;
+    if (!run->groups.empty() && !culprit)
       culprit = run.get();
-      if (isSyncing)
-        kind = FindingKind::ShuffleMask;
-    }
     if (listed++ < 8)
       where += (where.empty() ? "" : "; ") + run->whereabouts();
   }
@@ -231,9 +228,6 @@ void BlockRun::reportStuck() {
   LaneMask lowest = 0;
   for (size_t i = 0; i < culprit->groups.size(); ++i) {
     const Group &one = culprit->groups[i];
-    if (kind == FindingKind::ShuffleMask &&
-        one.state != Group::State::AtWarpSync)
-      continue;
     if (!lowest || (one.mask & -one.mask) < lowest) {
       lowest = one.mask & -one.mask;
       at = i;
@@ -242,32 +236,24 @@ void BlockRun::reportStuck() {
   const Group &group = culprit->groups[at];
   culprit->load(group);
   const Op &op = group.frame->program->code[group.pc];
-  std::string message;
-  if (kind == FindingKind::ShuffleMask) {
-    LaneMask mask = culprit->maskOf(op, firstLane(group.mask));
-    LaneMask missing = mask & culprit->live() & ~group.mask;
-    message = describeLanes(missing) + " of its mask " + llvm::utohexstr(mask) +
-              " never come to it";
-  } else {
-    unsigned missing = 0;
-    for (const auto &run : runs)
-      missing += __builtin_popcount(run->warp.exited);
-    message = "no thread of the block can go on";
-    for (unsigned number = 0; number < barriers.size(); ++number) {
-      const Barrier &barrier = barriers[number];
-      if (barrier.isOpen)
-        message += ", barrier " + std::to_string(number) + " has " +
-                   std::to_string(barrier.expected ? barrier.arrivedRounded
-                                                   : barrier.arrived) +
-                   " of " +
-                   std::to_string(barrier.expected ? barrier.expected
-                                                   : liveThreads()) +
-                   " threads";
-    }
-    if (missing)
-      message += ", " + std::to_string(missing) + " threads have exited";
+  unsigned missing = 0;
+  for (const auto &run : runs)
+    missing += __builtin_popcount(run->warp.exited);
+  std::string message = "no thread of the block can go on";
+  for (unsigned number = 0; number < barriers.size(); ++number) {
+    const Barrier &barrier = barriers[number];
+    if (barrier.isOpen)
+      message +=
+          ", barrier " + std::to_string(number) + " has " +
+          std::to_string(barrier.expected ? barrier.arrivedRounded
+                                          : barrier.arrived) +
+          " of " +
+          std::to_string(barrier.expected ? barrier.expected : liveThreads()) +
+          " threads";
   }
-  culprit->warp.fatal(op, firstLane(group.mask), kind, 0,
+  if (missing)
+    message += ", " + std::to_string(missing) + " threads have exited";
+  culprit->warp.fatal(op, firstLane(group.mask), FindingKind::Deadlock, 0,
                       message + ": " + where);
 }
 

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Engine.h"
+#include "Shadow.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -37,6 +38,9 @@ WarpRun::WarpRun(BlockRun &block, unsigned index)
   warp.block = &block.block;
   warp.index = index;
   warp.local = &localMemory;
+  if (block.block.shadow)
+    shadow = std::make_shared<ShadowRegisters>(block.block.shadow.get());
+  warp.shadow = shadow.get();
 }
 
 void WarpRun::checkWritten(const Op &op, LaneMask active) {
@@ -199,6 +203,9 @@ WarpRun::Stop WarpRun::runGroup(size_t at, Tally &tally, uint32_t limit,
     LaneMask active = mask;
     if (step.guard != noSlot)
       active &= warp.predicate(step.guard) ^ step.guardFlip;
+    if constexpr (hasShadow)
+      if (step.guard != noSlot)
+        shadowGuard(warp, *step.op, mask);
     --left;
     counts[pc].warps += 1;
     counts[pc].lanes += __builtin_popcount(active);
@@ -234,10 +241,14 @@ WarpRun::Stop WarpRun::runGroup(size_t at, Tally &tally, uint32_t limit,
         passTaint(*step.op, active, mask);
       if (active)
         step.run(warp, *step.op, active);
+      if (isPreempted) {
+        polls = step.isPolling ? polls + 1 : 0;
+        if (random.below(8) == 0)
+          return leave(polls >= mostPolls ? Stop::Spinning : Stop::Fuel);
+        continue;
+      }
       if (step.isPolling && ++polls >= mostPolls)
         return leave(Stop::Spinning);
-      if (isPreempted && random.below(8) == 0)
-        return leave(Stop::Fuel);
       continue;
     case Step::General:
       ++pc;
@@ -424,7 +435,9 @@ bool WarpRun::jumpIndexed(size_t at, const Op &op) {
 
 WarpRun::Turn WarpRun::run(Tally &tally, uint64_t &fuel) {
   progressed = false;
-  polls = 0;
+  // Turns that memory operations end are too short to see a loop that waits.
+  if (run_.launch.options.schedule != Schedule::RandomWarps)
+    polls = 0;
   ++turn;
   for (Group &group : groups)
     if (group.state == Group::State::Polling)

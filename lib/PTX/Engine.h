@@ -140,6 +140,8 @@ private:
   /// What waits inside the warp and can go on now; true: something can.
   bool resolve();
   bool resolveWarpSyncs();
+  /// Lanes wait for others of their mask, which cannot come; false: none do.
+  bool reportAbsent();
   /// The lanes of `mask` that `op` waits for.
   LaneMask maskOf(const Op &op, unsigned lane);
 
@@ -149,6 +151,7 @@ private:
   unsigned polls = 0;
   std::vector<std::shared_ptr<Frame>> spareFrames;
   LocalMemory localMemory;
+  std::shared_ptr<ShadowRegisters> shadow; ///< Null where there is none.
   const Op *lastExit = nullptr;
   const Program *lastExitProgram = nullptr;
 };
@@ -169,6 +172,8 @@ public:
   Outcome run(Tally &tally, uint64_t quantum, uint64_t &executed);
   /// Of the first warps that are not done.
   std::string whereabouts() const;
+  /// Puts `finding` where the first lanes are that run, or else wait.
+  void place(Finding &finding) const;
   void takeCounters(Tally &tally);
 
   // The scheduler's: since when it has done nothing but wait.
@@ -217,6 +222,8 @@ void runBlocks(Launch &launch, const FunctionTable &functions,
 std::string describeLanes(LaneMask lanes);
 /// "line 40 `bar.sync 0;`" of a program's op.
 std::string describePlace(const Program &program, uint32_t pc);
+/// Line and text of an instruction of the program's function.
+void setPlace(Finding &finding, const Program &program, uint32_t source);
 
 } // namespace fsr::ptx
 

@@ -8,7 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Block.h"
+#include "Engine.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -79,6 +79,8 @@ std::string Finding::text() const {
     os << " at " << file << ":" << line;
   else if (!kernel.empty())
     os << " in " << kernel;
+  if (!inlined.empty())
+    os << " [" << inlined << "]";
   if (ptxLine) {
     os << " (PTX line " << ptxLine;
     if (!ptxText.empty())
@@ -196,6 +198,21 @@ std::array<unsigned, 3> Warp::threadOf(unsigned lane) const {
           linear / (size[0] * size[1])};
 }
 
+void setPlace(Finding &finding, const Program &program, uint32_t source) {
+  if (source >= program.function->code.size())
+    return;
+  const Module &module = *program.module;
+  const Instruction &from = program.function->code[source];
+  finding.ptxLine = from.location.line;
+  finding.ptxText = module.lineText(from.location.line).take_front(200).str();
+  if (!from.siteFile || from.siteFile >= module.files.size())
+    return;
+  finding.file = module.files[from.siteFile];
+  finding.line = from.siteLine;
+  if (from.siteFile != from.file && from.file < module.files.size())
+    finding.inlined = module.files[from.file] + ":" + std::to_string(from.line);
+}
+
 static Finding makeFinding(const Warp &warp, const Op &op, unsigned lane,
                            FindingKind kind, uint64_t address,
                            const llvm::Twine &message) {
@@ -206,17 +223,8 @@ static Finding makeFinding(const Warp &warp, const Op &op, unsigned lane,
   finding.block = warp.block->index;
   finding.thread = warp.threadOf(lane);
   finding.kernel = warp.block->launch->program->function->name;
-  const Program *program = warp.frame ? warp.frame->program : nullptr;
-  if (program && op.source < program->function->code.size()) {
-    const Module &module = *program->module;
-    const Instruction &from = program->function->code[op.source];
-    finding.ptxLine = from.location.line;
-    finding.ptxText = module.lineText(from.location.line).take_front(200).str();
-    if (from.file && from.file < module.files.size()) {
-      finding.file = module.files[from.file];
-      finding.line = from.line;
-    }
-  }
+  if (warp.frame)
+    setPlace(finding, *warp.frame->program, op.source);
   return finding;
 }
 

@@ -44,8 +44,9 @@ std::string describePlace(const Program &program, uint32_t pc) {
     const Instruction &from = program.function->code[source];
     os << "PTX line " << from.location.line << " `"
        << program.module->lineText(from.location.line).take_front(100) << "`";
-    if (from.file && from.file < program.module->files.size())
-      os << " (" << program.module->files[from.file] << ":" << from.line << ")";
+    if (from.siteFile && from.siteFile < program.module->files.size())
+      os << " (" << program.module->files[from.siteFile] << ":" << from.siteLine
+         << ")";
   } else {
     os << "the end of " << program.function->name;
   }
@@ -205,13 +206,13 @@ bool WarpRun::syncWarp(size_t at, const Op &op) {
   LaneMask mask = maskOf(op, firstLane(group));
   if (LaneMask strangers = group & ~mask) {
     warp.report(op, firstLane(strangers), FindingKind::ShuffleMask, 0,
-                describeLanes(strangers) + " not in the mask " +
-                    llvm::utohexstr(mask) + " that it gives");
-    mask |= strangers;
+                describeLanes(strangers) + " not in the mask 0x" +
+                    llvm::utohexstr(mask, true) + " that it gives");
   }
   if (warp.tracksTaint && warp.taint(slot) & group)
     warp.breakProof(op, "which lanes take part depends on buffer contents");
-  LaneMask wanted = mask & live();
+  // Lanes outside their mask wait for nobody: it has been told.
+  LaneMask wanted = group & ~mask ? group : mask & live();
   if ((group & wanted) == wanted) {
     warp.group = group;
     if (op.mayBeUninitialized)
@@ -296,6 +297,29 @@ bool WarpRun::resolveWarpSyncs() {
   return any;
 }
 
+bool WarpRun::reportAbsent() {
+  const Group *first = nullptr;
+  for (const Group &group : groups)
+    if (group.state == Group::State::AtWarpSync &&
+        (!first || firstLane(group.mask) < firstLane(first->mask)))
+      first = &group;
+  if (!first)
+    return false;
+  load(*first);
+  const Op &op = first->frame->program->code[first->pc];
+  LaneMask mask = maskOf(op, firstLane(first->mask));
+  LaneMask came = 0;
+  for (const Group &group : groups)
+    if (group.state == Group::State::AtWarpSync && group.pc == first->pc &&
+        group.frame == first->frame)
+      came |= group.mask;
+  warp.fatal(op, firstLane(first->mask), FindingKind::ShuffleMask, 0,
+             describeLanes(mask & live() & ~came) + " of its mask 0x" +
+                 llvm::utohexstr(mask, true) +
+                 " never come to it: " + whereabouts());
+  return true;
+}
+
 bool WarpRun::resolve() {
   if (resolveWarpSyncs())
     return true;
@@ -304,7 +328,13 @@ bool WarpRun::resolve() {
   });
   if (isWaiting)
     return false;
-  // Nobody of the warp comes any more before the barrier opens.
+  // Nobody of the warp comes any more before the barrier opens. Lanes of a mask
+  // that wait at the barrier for the whole warp do not come to theirs either.
+  bool isAtBarrier = llvm::any_of(groups, [](const Group &group) {
+    return group.state == Group::State::AtBarrier;
+  });
+  if (isAtBarrier && reportAbsent())
+    return false;
   for (size_t i = 0; i < groups.size(); ++i) {
     if (groups[i].state != Group::State::AtBarrier)
       continue;

@@ -764,7 +764,9 @@ void reportConflict(const View &view, const Touch &touch, uint64_t old,
                             "without an acquire and without a fence after it");
       return;
     }
-    if (const FlagRead *flag = flagFrom(view, old)) {
+    const FlagRead *flag = flagFrom(view, old);
+    // A plain read of the flag itself is a race, not a message.
+    if (flag && (flag->address ^ address) >> 2) {
       touch.warp.report(
           touch.op, touch.lane, FindingKind::UnorderedMessage, address,
           "reads what " + Twine(them) + " wrote; a flag at 0x" +
@@ -774,20 +776,27 @@ void reportConflict(const View &view, const Touch &touch, uint64_t old,
       return;
     }
   }
-  const char *text = conflict == Conflict::ReadAfterWrite ? "reads what "
-                     : conflict == Conflict::WriteAfterWrite
-                         ? "overwrites what "
-                         : "overwrites what ";
+  const char *text =
+      conflict == Conflict::ReadAfterWrite ? "reads what " : "overwrites what ";
   const char *did = conflict == Conflict::WriteAfterRead ? " read" : " wrote";
   const char *want =
       isSameBlock && first / 32 == last / 32 && first / 32 == view.clock.index
           ? "no barrier and no __syncwarp orders the two"
       : isSameBlock ? "no barrier orders the two"
                     : "nothing orders the two blocks";
+  // The kind of both would have to be such, and of a scope that has both.
+  bool wasStrong = old & cell::strongBit;
+  const char *mixed =
+      wasStrong && touch.isStrong ? "; both are atomic or volatile, but not "
+                                    "for the threads of other blocks"
+      : wasStrong ? "; the other access is atomic or volatile, this one is not"
+      : touch.isStrong
+          ? "; this access is atomic or volatile, the other one is not"
+          : "";
   touch.warp.report(touch.op, touch.lane,
                     view.isShared ? FindingKind::SharedRace
                                   : FindingKind::GlobalRace,
-                    address, Twine(text) + them + did + "; " + want);
+                    address, Twine(text) + them + did + "; " + want + mixed);
 }
 
 /// Both strong and of scopes that include each other.

@@ -19,6 +19,8 @@
 
 #include "llvm/ADT/DenseMap.h"
 
+#include <map>
+
 namespace fsr::ptx {
 
 namespace limits {
@@ -204,7 +206,15 @@ private:
   std::vector<Pending> pending;
   std::vector<uint32_t> pendingCode; ///< Instructions that have pending names.
   std::vector<PendingTarget> pendingTargets;
+  /// `.loc`: the last one's place, and those of the function, by file, line and
+  /// column, for what is inlined there.
+  struct Site {
+    unsigned file = 0, line = 0; ///< `Instruction::siteFile`
+    unsigned kernelFile = 0;
+  };
   unsigned locFile = 0, locLine = 0;
+  Site locSite;
+  std::map<std::array<unsigned, 3>, Site> sites;
 };
 
 } // namespace fsr::ptx

@@ -84,6 +84,8 @@ void Parser::beginFunction(Function &into) {
   pendingCode.clear();
   pendingTargets.clear();
   locFile = locLine = 0;
+  locSite = {};
+  sites.clear();
 }
 
 bool Parser::openScope() {
@@ -245,6 +247,8 @@ bool Parser::parseLoc() {
     return false;
   locFile = file;
   locLine = line;
+  locSite = {locFile, locLine, locFile};
+  std::array<unsigned, 3> key{locFile, locLine, unsigned(column)};
   // `, function_name LABEL+4, inlined_at 1 2 3`
   while (accept(",")) {
     llvm::StringRef word;
@@ -259,10 +263,18 @@ bool Parser::parseLoc() {
           !expectNumber(line, ~0u, "a line") ||
           !expectNumber(column, ~0u, "a column"))
         return false;
+      auto found =
+          sites.find({unsigned(file), unsigned(line), unsigned(column)});
+      Site caller = found == sites.end()
+                        ? Site{unsigned(file), unsigned(line), unsigned(file)}
+                        : found->second;
+      if (caller.kernelFile != locFile)
+        locSite = caller;
     } else {
       return fail(token.location, "expected `function_name` or `inlined_at`");
     }
   }
+  sites[key] = locSite;
   return true;
 }
 
@@ -332,6 +344,8 @@ bool Parser::parseInstruction() {
   made.location = token.location;
   made.file = locFile;
   made.line = locLine;
+  made.siteFile = locSite.file;
+  made.siteLine = locSite.line;
   if (accept("@")) {
     made.isGuardNegated = accept("!");
     Location location = token.location;

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Engine.h"
+#include "Shadow.h"
 
 #include <algorithm>
 #include <condition_variable>
@@ -33,6 +34,8 @@ BlockRun::BlockRun(Launch &launch, const FunctionTable &functions)
   const std::array<unsigned, 3> &size = launch.shape.block;
   block.launch = &launch;
   block.numThreads = size[0] * size[1] * size[2];
+  if (launch.shadow)
+    block.shadow = std::make_shared<ShadowMemory>();
   unsigned numWarps = (block.numThreads + warpLanes - 1) / warpLanes;
   for (unsigned i = 0; i < numWarps; ++i)
     block.warps.push_back(std::make_unique<Warp>());
@@ -50,6 +53,8 @@ void BlockRun::reset(uint64_t linear) {
                  unsigned(linear / shape.grid[0] % shape.grid[1]),
                  unsigned(linear / (uint64_t(shape.grid[0]) * shape.grid[1]))};
   block.shared.reset(launch.program->sharedBytes + shape.sharedBytes);
+  if (block.shadow)
+    block.shadow->clear();
   block.clock = makeBlockClock(linear, runs.size());
   random = Random(launch.options.seed * 0x9e3779b97f4a7c15 ^ linear);
   for (Barrier &barrier : barriers)
@@ -244,7 +249,7 @@ void Pool::giveBack(Item item, BlockRun::Outcome outcome, uint64_t ran) {
     Finding finding;
     finding.kind = kind;
     finding.kernel = launch.program->function->name;
-    finding.block = run->block.index;
+    run->place(finding);
     finding.message = message;
     launch.findings->add(std::move(finding));
     launch.findings->stop();
@@ -282,7 +287,8 @@ void Pool::work(Tally &tally) {
   uint64_t quantum =
       launch.shape.cooperative ? cooperativeQuantum : blockQuantum;
   if (uint64_t budget = launch.options.instructionBudget)
-    quantum = std::min(quantum, std::max<uint64_t>(budget, 1));
+    // All blocks get their turns before one that does not end spends it all.
+    quantum = std::min(quantum, std::max<uint64_t>(budget / 64, 1));
   while (std::optional<Item> item = take()) {
     if (!item->run)
       item->run = std::make_unique<BlockRun>(launch, functions);
@@ -306,6 +312,29 @@ std::string BlockRun::whereabouts() const {
     if (!run->groups.empty() && listed++ < 8)
       where += (where.empty() ? "" : "; ") + run->whereabouts();
   return where;
+}
+
+void BlockRun::place(Finding &finding) const {
+  finding.block = block.index;
+  const WarpRun *in = nullptr;
+  const Group *at = nullptr;
+  for (const auto &run : runs)
+    for (const Group &group : run->groups) {
+      // Rather lanes that went on for long than those that wait for them.
+      auto rank = [](const Group &of) {
+        return std::make_tuple(of.state == Group::State::Ready, of.lastTurn,
+                               of.patience);
+      };
+      if (at && rank(group) <= rank(*at))
+        continue;
+      in = run.get();
+      at = &group;
+    }
+  if (!at)
+    return;
+  const Program &program = *at->frame->program;
+  setPlace(finding, program, program.code[at->pc].source);
+  finding.thread = in->warp.threadOf(__builtin_ctz(at->mask));
 }
 
 void runBlocks(Launch &launch, const FunctionTable &functions,

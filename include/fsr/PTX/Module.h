@@ -166,6 +166,9 @@ struct Instruction {
   Location location;
   /// `.loc`: an index into `Module::files` from 1 on, and its line; 0: none.
   unsigned file = 0, line = 0;
+  /// Where code of another file was inlined: the place in the kernel's own
+  /// file that it comes from. Else the same as `file` and `line`.
+  unsigned siteFile = 0, siteLine = 0;
 
   bool has(llvm::StringRef modifier) const {
     for (llvm::StringRef one : modifiers)

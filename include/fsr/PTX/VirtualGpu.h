@@ -52,6 +52,9 @@ struct Finding {
   std::string ptxText; ///< Of that line.
   std::string file;    ///< Of the CUDA source, where there is line info.
   unsigned line = 0;
+  /// "sm_30_intrinsics.hpp:110", where that is code of another file, inlined
+  /// at the line.
+  std::string inlined;
   std::array<unsigned, 3> block{}, thread{};
   uint64_t address = 0;
   /// One sentence: what was touched, what was expected, by whom it was written.

@@ -104,7 +104,7 @@ TEST_F(WarpOpsTest, ALaneOutsideItsMask) {
   Finding finding =
       runFaulty(kernel("shfl.sync.idx.b32 %r1, %t, 0, 31, 0xffff;\nexit;\n"),
                 FindingKind::ShuffleMask);
-  EXPECT_EQ(finding.message, "lanes 16-31 not in the mask FFFF that it gives");
+  EXPECT_EQ(finding.message, "lanes 16-31 not in the mask 0xffff that it gives");
   EXPECT_EQ(finding.thread[0], 16u);
 }
 
@@ -120,7 +120,7 @@ TEST_F(WarpOpsTest, ALaneThatDoesNotCome) {
   )"),
                               FindingKind::ShuffleMask);
   EXPECT_TRUE(llvm::StringRef(finding.message)
-                  .starts_with("lanes 30-31 of its mask FFFFFFFF never come"))
+                  .starts_with("lanes 30-31 of its mask 0xffffffff never come"))
       << finding.message;
 }
 
