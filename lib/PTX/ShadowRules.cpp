@@ -583,6 +583,8 @@ void setShadow(Decoder &decoder, Op &op) {
   if (!shadow)
     shadow = memoryShadow(decoder, op, *info);
   if (!shadow)
+    shadow = tensorShadow(decoder, op, *info);
+  if (!shadow)
     shadow = predicateShadow(decoder, *info);
   if (!shadow && opcode == "cvt")
     shadow = convertShadow(decoder, op, *info);

@@ -307,7 +307,7 @@ TEST_F(IntegerArithmeticTest, CarriesOfSums) {
         });
   check("add.cc.u32 %x, %a, %b;\nsubc.u32 %y, %c, %d;", {32, 32, 32, 32},
         {32, 32}, words, [](const Operands &in) -> Results {
-          return {in[0] + in[1], in[2] - in[3] - !(in[0] + in[1] >> 32)};
+          return {in[0] + in[1], in[2] - in[3] - !((in[0] + in[1]) >> 32)};
         });
 }
 
