@@ -357,6 +357,8 @@ void addScienceChecks(Checks &to) {
         z = z * z + p;
         ++steps;
       }
+      if (a[0].is(i) < 0 || a[0].is(i) > most)
+        return differs(i, a[0].is(i), steps);
       other += steps != a[0].is(i); // At the edge rounding decides.
     }
     return other <= 2 ? std::string()
@@ -422,7 +424,8 @@ void addScienceChecks(Checks &to) {
     double p = a[3].was(0), dropped = 0;
     for (size_t i = 0; i < a[1].count; ++i) {
       dropped += a[1].is(i) == 0;
-      if (a[1].is(i) && std::fabs(a[1].is(i) - a[0].was(i) / (1 - p)) > 1e-5)
+      if (a[1].is(i) &&
+          !(std::fabs(a[1].is(i) - a[0].was(i) / (1 - p)) <= 1e-5))
         return differs(i, a[1].is(i), a[0].was(i) / (1 - p));
     }
     return std::fabs(dropped / a[1].count - p) < 0.1

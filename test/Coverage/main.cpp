@@ -46,6 +46,8 @@ cl::list<std::string> only("only", cl::CommaSeparated,
 cl::opt<double> least("least", cl::init(98),
                       cl::desc("percentage that must run whole"));
 cl::opt<bool> allSchedules("schedules", cl::desc("run under each schedule"));
+cl::opt<bool> spoil("spoil", cl::desc("change an element of each answer, which "
+                                      "the checks have to see"));
 cl::opt<bool> verbose("verbose", cl::desc("print each kernel and its time"));
 
 struct Loaded {
@@ -53,6 +55,17 @@ struct Loaded {
   unsigned module = 0;
   std::string refused; ///< By the virtual device.
 };
+
+/// Changes the first element that differs from what it was before, or was not
+/// written before.
+void spoilAnswer(Argument &argument) {
+  size_t width = bitWidth(argument.type) / 8;
+  for (size_t i = 0; i < argument.after.size(); ++i)
+    if (argument.after[i] != argument.before[i] || !argument.isInitialized) {
+      argument.after[i / width * width + width - 1] ^= 0x40;
+      return;
+    }
+}
 
 llvm::Error runOnce(Loaded &in, Case &one, const LaunchOptions &options,
                     std::string &wrong) {
@@ -109,10 +122,17 @@ llvm::Error runOnce(Loaded &in, Case &one, const LaunchOptions &options,
       if (llvm::Error error = gpu.release(addresses[next++]))
         return error;
     }
-  if (wrong.empty())
-    if (const Check *check = findCheck(one.check))
-      if (std::string said = (*check)(one); !said.empty())
-        wrong = "wrong answer: " + said;
+  const Check *check = findCheck(one.check);
+  if (!wrong.empty() || !check)
+    return llvm::Error::success();
+  if (spoil)
+    for (Argument &argument : one.arguments)
+      spoilAnswer(argument);
+  std::string said = (*check)(one);
+  if (spoil)
+    wrong = said.empty() ? "its check sees no wrong answer" : "";
+  else if (!said.empty())
+    wrong = "wrong answer: " + said;
   return llvm::Error::success();
 }
 
