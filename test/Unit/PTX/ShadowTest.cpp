@@ -179,6 +179,10 @@ TEST_F(ShadowTest, ApproximationsAddWhatPtxAllows) {
   expect(1 / std::sqrt(x), 0x1p-22, 0x1p-21);
   compute("sin.approx.f32 %f4, %f1;");
   expect(std::sin(x), 0x1p-21, 0x1p-20);
+  setFloat(0, 10);
+  compute("cos.approx.f32 %f4, %f1;");
+  expect(std::cos(10.0), 0x1p-15, 0x1p-14);
+  setFloat(0, x);
   compute("tanh.approx.f32 %f4, %f1;");
   expect(std::tanh(x), 0x1p-12, 0x1p-11);
   compute("mov.f32 %f4, 0f00000000;\nex2.approx.f32 %f4, %f4;");
