@@ -179,6 +179,10 @@ TEST_F(ShadowTest, ApproximationsAddWhatPtxAllows) {
   expect(1 / std::sqrt(x), 0x1p-22, 0x1p-21);
   compute("sin.approx.f32 %f4, %f1;");
   expect(std::sin(x), 0x1p-21, 0x1p-20);
+  setFloat(0, 10);
+  compute("cos.approx.f32 %f4, %f1;");
+  expect(std::cos(10.0), 0x1p-15, 0x1p-14);
+  setFloat(0, x);
   compute("tanh.approx.f32 %f4, %f1;");
   expect(std::tanh(x), 0x1p-12, 0x1p-11);
   compute("mov.f32 %f4, 0f00000000;\nex2.approx.f32 %f4, %f4;");
@@ -310,6 +314,25 @@ TEST_F(ShadowTest, ThroughAllMemories) {
   )",
          shared);
   expect(1.0 / 3, unit32 * 0.3, unit32 * 0.35);
+}
+
+TEST_F(ShadowTest, AsynchronousCopies) {
+  compute(std::string(third) + "mov.f32 %f4, %f1;");
+  launch(R"(
+    mov.u32 %r1, s;
+    cp.async.cg.shared.global [%r1], [%out+32], 16;
+    cp.async.wait_all;
+    ld.shared.f32 %f1, [s];
+    add.f32 %f1, %f1, %f1;
+    st.shared.f32 [s], %f1;
+    cp.async.bulk.global.shared::cta.bulk_group [%out+64], [%r1], 16;
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group 0;
+  )",
+         ".shared .align 16 .b8 s[64];\n");
+  EXPECT_TRUE(at(16).isKnown);
+  EXPECT_DOUBLE_EQ(at(16).value, 2.0 / 3);
+  EXPECT_GE(at(16).bound, unit32 * 0.6);
 }
 
 /// Doubles are wider than a register of a shuffle.
