@@ -11,8 +11,8 @@ extern "C" __global__ void gelu_tanh(const float *in, float *out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) {
     float x = in[i];
-    out[i] = 0.5f * x *
-             (1.f + tanhf(0.7978845608f * (x + 0.044715f * x * x * x)));
+    out[i] =
+        0.5f * x * (1.f + tanhf(0.7978845608f * (x + 0.044715f * x * x * x)));
   }
 }
 

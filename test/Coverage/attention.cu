@@ -129,11 +129,9 @@ extern "C" __global__ void attention_warp_half(const half2 *q, const half2 *k,
 }
 
 // One query against a cache of keys, split over blocks; merged by the next.
-extern "C" __global__ void attention_decode_split(const float *q,
-                                                  const float *k,
-                                                  const float *v, float *partO,
-                                                  float *partML, int n,
-                                                  float scale) {
+extern "C" __global__ void
+attention_decode_split(const float *q, const float *k, const float *v,
+                       float *partO, float *partML, int n, float scale) {
   const int D = 32;
   int lane = threadIdx.x, part = blockIdx.x, parts = gridDim.x;
   int share = (n + parts - 1) / parts, first = part * share;

@@ -70,8 +70,9 @@ extern "C" __global__ void bits_wide_arithmetic(const unsigned long long *a,
       "}"
       : "=l"(low), "=l"(high)
       : "l"(a[i] << 40), "l"(b[i] << 41));
-  out[i] = low ^ high ^ __umul64hi(a[i], b[i]) ^ (unsigned long long)__mul24(3, 4) ^
-           (a[i] / (b[i] + 1)) ^ (a[i] % (b[i] | 1)) ^ __brevll(a[i]) ^
-           (unsigned)__clzll(b[i]) ^ (unsigned)__ffsll(a[i]) ^
-           (unsigned)__sad(5, -3, 2) ^ (unsigned)__hadd(7, 8);
+  out[i] = low ^ high ^ __umul64hi(a[i], b[i]) ^
+           (unsigned long long)__mul24(3, 4) ^ (a[i] / (b[i] + 1)) ^
+           (a[i] % (b[i] | 1)) ^ __brevll(a[i]) ^ (unsigned)__clzll(b[i]) ^
+           (unsigned)__ffsll(a[i]) ^ (unsigned)__sad(5, -3, 2) ^
+           (unsigned)__hadd(7, 8);
 }

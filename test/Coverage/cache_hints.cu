@@ -3,8 +3,7 @@
 
 // Vectors for the body, single elements for the tail.
 extern "C" __global__ void scale_tail(const float *__restrict__ in,
-                                      float *__restrict__ out, float s,
-                                      int n) {
+                                      float *__restrict__ out, float s, int n) {
   int t = blockIdx.x * blockDim.x + threadIdx.x;
   int stride = gridDim.x * blockDim.x;
   int n4 = n / 4;

@@ -153,14 +153,17 @@ end:
   out[i] = words;
 }
 
-template <int N> struct Factorial {
+template <int N>
+struct Factorial {
   static constexpr long long value = N * Factorial<N - 1>::value;
 };
-template <> struct Factorial<0> {
+template <>
+struct Factorial<0> {
   static constexpr long long value = 1;
 };
 
-template <typename F> __device__ void forEach(int n, F f) {
+template <typename F>
+__device__ void forEach(int n, F f) {
   for (int i = threadIdx.x; i < n; i += blockDim.x)
     f(i);
 }

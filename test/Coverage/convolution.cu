@@ -140,7 +140,8 @@ extern "C" __global__ void sobel_clamped(const unsigned char *in, float *out,
   float gx = 0.f, gy = 0.f;
   for (int j = 0; j < 3; ++j)
     for (int i = 0; i < 3; ++i) {
-      int xx = min(max(x + i - 1, 0), w - 1), yy = min(max(y + j - 1, 0), h - 1);
+      int xx = min(max(x + i - 1, 0), w - 1),
+          yy = min(max(y + j - 1, 0), h - 1);
       float v = in[yy * w + xx];
       gx += sobel[j * 3 + i] * v;
       gy += sobel[i * 3 + j] * v;

@@ -9,7 +9,8 @@
 #include <cub/warp/warp_reduce.cuh>
 #include <cub/warp/warp_scan.cuh>
 
-extern "C" __global__ void cub_block_reduce(const float *in, float *out, int n) {
+extern "C" __global__ void cub_block_reduce(const float *in, float *out,
+                                            int n) {
   using Reduce = cub::BlockReduce<float, 128>;
   __shared__ typename Reduce::TempStorage storage;
   float v = 0.f;

@@ -64,7 +64,8 @@ extern "C" __global__ void add_wide(const double *a, double *b, long long n,
   }
 }
 
-template <typename T, int PER_THREAD> struct Square {
+template <typename T, int PER_THREAD>
+struct Square {
   __device__ static void run(const T *in, T *out, int n) {
     int first = (blockIdx.x * blockDim.x + threadIdx.x) * PER_THREAD;
 #pragma unroll

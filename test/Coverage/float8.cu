@@ -3,9 +3,8 @@
 
 #include <cuda_fp8.h>
 
-extern "C" __global__ void quantize_rows_e4m3(const float *in,
-                                              __nv_fp8_e4m3 *out,
-                                              float *scales, int n) {
+extern "C" __global__ void
+quantize_rows_e4m3(const float *in, __nv_fp8_e4m3 *out, float *scales, int n) {
   const float *x = in + blockIdx.x * n;
   float most = 1e-10f;
   for (int i = threadIdx.x; i < n; i += 32)

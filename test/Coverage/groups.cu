@@ -34,8 +34,8 @@ extern "C" __global__ void groups_scan(const int *in, int *out) {
   out[i] = cg::inclusive_scan(tile, in[i]);
 }
 
-extern "C" __global__ void groups_coalesced(const int *in, int *out,
-                                            int *count, int n) {
+extern "C" __global__ void groups_coalesced(const int *in, int *out, int *count,
+                                            int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n && in[i] % 3 == 0) {
     cg::coalesced_group active = cg::coalesced_threads();
@@ -47,7 +47,8 @@ extern "C" __global__ void groups_coalesced(const int *in, int *out,
   }
 }
 
-extern "C" __global__ void groups_labeled(const int *in, unsigned *bins, int n) {
+extern "C" __global__ void groups_labeled(const int *in, unsigned *bins,
+                                          int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) {
     auto same = cg::labeled_partition(cg::coalesced_threads(), in[i]);

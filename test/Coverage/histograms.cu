@@ -54,8 +54,7 @@ extern "C" __global__ void histogram_per_warp(const uchar4 *in, unsigned *bins,
   }
   __syncthreads();
   for (int b = threadIdx.x; b < 256; b += blockDim.x)
-    atomicAdd(&bins[b],
-              local[0][b] + local[1][b] + local[2][b] + local[3][b]);
+    atomicAdd(&bins[b], local[0][b] + local[1][b] + local[2][b] + local[3][b]);
 }
 
 // Privatised in registers: a thread counts one of few bins.

@@ -24,10 +24,11 @@ extern "C" __global__ void hopper_stmatrix(const unsigned *in, unsigned *out) {
   __shared__ alignas(16) unsigned tile[128];
   unsigned lane = threadIdx.x;
   uint4 v = reinterpret_cast<const uint4 *>(in)[lane];
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};"
-               ::"r"(sharedAddress(&tile[lane * 4])),
-               "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
-               : "memory");
+  asm volatile(
+      "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(
+          sharedAddress(&tile[lane * 4])),
+      "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+      : "memory");
   __syncwarp();
   unsigned a, b, c, d;
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -82,9 +83,10 @@ extern "C" __global__ void hopper_warp_specialised(const float *in, float *out,
         int s = k % 2;
         if (k >= 2)
           wait(sharedAddress(&empty[s]), (k / 2 - 1) & 1);
-        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 1024;"
-                     ::"r"(sharedAddress(&full[s]))
-                     : "memory");
+        asm volatile(
+            "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 1024;" ::"r"(
+                sharedAddress(&full[s]))
+            : "memory");
         asm volatile(
             "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
             " [%0], [%1], 1024, [%2];" ::"r"(sharedAddress(stages[s])),
@@ -167,7 +169,8 @@ extern "C" __global__ void hopper_wgmma(const unsigned short *a,
            (unsigned long long)(leading >> 4) << 16 |
            (unsigned long long)(stride >> 4) << 32;
   };
-  unsigned long long da = descriptor(as, 128, 256), db = descriptor(bs, 128, 256);
+  unsigned long long da = descriptor(as, 128, 256),
+                     db = descriptor(bs, 128, 256);
   float d0, d1, d2, d3;
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
   asm volatile("{\n"

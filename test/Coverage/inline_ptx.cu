@@ -27,10 +27,10 @@ extern "C" __global__ void ptx_vector_loads(const float4 *in, float4 *out,
                "[%4];"
                : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
                : "l"(in + i));
-  asm volatile("st.global.L1::no_allocate.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(
-                   out + i),
-               "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w)
-               : "memory");
+  asm volatile(
+      "st.global.L1::no_allocate.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(out + i),
+      "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w)
+      : "memory");
 }
 
 extern "C" __global__ void ptx_red(const float *in, float *out, int n) {
@@ -40,7 +40,8 @@ extern "C" __global__ void ptx_red(const float *in, float *out, int n) {
                  : "memory");
 }
 
-extern "C" __global__ void ptx_red_vector(const float4 *in, float4 *out, int n) {
+extern "C" __global__ void ptx_red_vector(const float4 *in, float4 *out,
+                                          int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) {
     float4 v = in[i];
@@ -114,10 +115,10 @@ extern "C" __global__ void ptx_mbarrier_bulk(const float *in, float *out,
   float sum = 0.f;
   for (int k = 0; k < tiles; ++k) {
     if (threadIdx.x == 0) {
-      asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
-                       bar),
-                   "r"(1024)
-                   : "memory");
+      asm volatile(
+          "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar),
+          "r"(1024)
+          : "memory");
       asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx"
                    "::bytes [%0], [%1], %2, [%3];" ::"r"(to),
                    "l"(in + k * 256), "r"(1024), "r"(bar)
@@ -148,10 +149,11 @@ extern "C" __global__ void ptx_bulk_store(const float *in, float *out) {
   __syncthreads();
   if (threadIdx.x == 0) {
     unsigned from = (unsigned)__cvta_generic_to_shared(buffer);
-    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 1024;"
-                 ::"l"(out + blockIdx.x * 256),
-                 "r"(from)
-                 : "memory");
+    asm volatile(
+        "cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 1024;" ::"l"(
+            out + blockIdx.x * 256),
+        "r"(from)
+        : "memory");
     asm volatile("cp.async.bulk.commit_group;");
     asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
   }

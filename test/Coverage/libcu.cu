@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The C++ library of CUDA: atomics, barriers, pipelines, spans.
 
+#include <cooperative_groups.h>
 #include <cuda/atomic>
 #include <cuda/barrier>
 #include <cuda/pipeline>
 #include <cuda/std/array>
 #include <cuda/std/limits>
 #include <cuda/std/utility>
-#include <cooperative_groups.h>
 
 namespace cg = cooperative_groups;
 

@@ -110,7 +110,8 @@ extern "C" __global__ void spin_lock(int *lock, int *counter, int rounds) {
     }
 }
 
-extern "C" __global__ void atomics_of_all_kinds(const int *in, int *out, int n) {
+extern "C" __global__ void atomics_of_all_kinds(const int *in, int *out,
+                                                int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n)
     return;
@@ -143,8 +144,8 @@ extern "C" __global__ void type_punning(const float *in, float *out, int n) {
   p.f = in[i];
   p.b[3] ^= 0x80; // The sign.
   p.u ^= 0x80000000u;
-  out[i] = p.f + __int_as_float(__float_as_int(in[i]) & 0x7fffffff) -
-           fabsf(in[i]);
+  out[i] =
+      p.f + __int_as_float(__float_as_int(in[i]) & 0x7fffffff) - fabsf(in[i]);
 }
 
 struct __align__(16) Particle {

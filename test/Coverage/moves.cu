@@ -44,7 +44,8 @@ extern "C" __global__ void permute_0213(const float *in, float *out, int b,
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= b * s * h * d)
     return;
-  int e = i % d, head = i / d % h, token = i / (d * h) % s, batch = i / (d * h * s);
+  int e = i % d, head = i / d % h, token = i / (d * h) % s,
+      batch = i / (d * h * s);
   out[((batch * h + head) * s + token) * d + e] = in[i];
 }
 

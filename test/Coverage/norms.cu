@@ -19,7 +19,8 @@ __device__ float warpSum(float v) {
   return v;
 }
 
-template <typename Op> __device__ float blockReduce(float v, float none, Op op) {
+template <typename Op>
+__device__ float blockReduce(float v, float none, Op op) {
   __shared__ float shared[32];
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   __syncthreads(); // It may have been used before.
@@ -163,11 +164,9 @@ extern "C" __global__ void rms_norm_half(const half *in, const half *weight,
     y[i] = __hmul2(__hmul2(x[i], scale), w[i]);
 }
 
-extern "C" __global__ void batch_norm_inference(const float *in,
-                                                const float *mean,
-                                                const float *variance,
-                                                float *out, int channels,
-                                                int pixels, int n) {
+extern "C" __global__ void
+batch_norm_inference(const float *in, const float *mean, const float *variance,
+                     float *out, int channels, int pixels, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n)
     return;

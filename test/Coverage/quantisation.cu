@@ -42,9 +42,8 @@ extern "C" __global__ void quantize_pack_int8(const float4 *in, unsigned *out,
   out[i] = packed;
 }
 
-extern "C" __global__ void dequantize_int8(const signed char *in,
-                                           const float *scales, float *out,
-                                           int n) {
+extern "C" __global__ void
+dequantize_int8(const signed char *in, const float *scales, float *out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   char4 q = reinterpret_cast<const char4 *>(in)[i];
   float s = scales[i * 4 / n];

@@ -248,7 +248,8 @@ extern "C" __global__ void product_cas64(const double *in, double *out, int n) {
   unsigned long long old = *(volatile unsigned long long *)address, assumed;
   do {
     assumed = old;
-    old = atomicCAS(address, assumed,
-                    __double_as_longlong(in[i] * __longlong_as_double(assumed)));
+    old =
+        atomicCAS(address, assumed,
+                  __double_as_longlong(in[i] * __longlong_as_double(assumed)));
   } while (assumed != old);
 }

@@ -105,9 +105,9 @@ extern "C" __global__ void scan_warp_ptx(const int *in, int *out) {
 }
 
 // Decoupled look-back: flag in the upper half, value in the lower one.
-extern "C" __global__ void
-scan_decoupled_lookback(const int *in, int *out,
-                        unsigned long long *states, unsigned *next, int n) {
+extern "C" __global__ void scan_decoupled_lookback(const int *in, int *out,
+                                                   unsigned long long *states,
+                                                   unsigned *next, int n) {
   __shared__ unsigned tile;
   __shared__ int sums[8];
   __shared__ int prefix;

@@ -43,7 +43,9 @@ extern "C" __global__ void nbody_tiled(const float4 *bodies, float4 *forces,
     forces[i] = make_float4(force.x, force.y, force.z, 0.f);
 }
 
-__device__ double normalCdf(double x) { return 0.5 * erfc(-x * 0.70710678118654752); }
+__device__ double normalCdf(double x) {
+  return 0.5 * erfc(-x * 0.70710678118654752);
+}
 
 extern "C" __global__ void black_scholes(const double *price,
                                          const double *strike,
@@ -73,7 +75,8 @@ extern "C" __global__ void fft_radix2(const float2 *in, float2 *out, int logN) {
     float sine, cosine;
     sincospif(-(float)k / half, &sine, &cosine);
     float2 a = data[at], b = data[at + half];
-    float2 r = make_float2(b.x * cosine - b.y * sine, b.x * sine + b.y * cosine);
+    float2 r =
+        make_float2(b.x * cosine - b.y * sine, b.x * sine + b.y * cosine);
     data[at] = make_float2(a.x + r.x, a.y + r.y);
     data[at + half] = make_float2(a.x - r.x, a.y - r.y);
     __syncthreads();

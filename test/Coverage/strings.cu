@@ -41,7 +41,8 @@ extern "C" __global__ void edit_distance(const char *a, const char *b, int *out,
   int t = threadIdx.x; // 0 to n
   for (int d = 0; d <= 2 * n; ++d) {
     int i = t, j = d - t;
-    int *now = rows[d % 3], *last = rows[(d + 2) % 3], *older = rows[(d + 1) % 3];
+    int *now = rows[d % 3], *last = rows[(d + 2) % 3],
+        *older = rows[(d + 1) % 3];
     if (i <= n && j >= 0 && j <= n) {
       int v;
       if (i == 0 || j == 0)

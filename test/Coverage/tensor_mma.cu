@@ -46,8 +46,7 @@ extern "C" __global__ void mma_ldmatrix_half(const half *a, const half *b,
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(ra[0]), "=r"(ra[1]), "=r"(ra[2]), "=r"(ra[3])
                : "r"(aAddress));
-  unsigned bAddress =
-      (unsigned)__cvta_generic_to_shared(&bs[(lane % 16) * 8]);
+  unsigned bAddress = (unsigned)__cvta_generic_to_shared(&bs[(lane % 16) * 8]);
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
                : "=r"(rb[0]), "=r"(rb[1])
                : "r"(bAddress));
@@ -113,15 +112,14 @@ extern "C" __global__ void mma_m16n8k32_int8(const signed char *a,
   const int *a4 = reinterpret_cast<const int *>(a); // 16 x 8 words
   const int *b4 = reinterpret_cast<const int *>(b); // 8 x 8 words
   int d[4] = {0, 0, 0, 0};
-  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
-               "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
-               : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
-               : "r"(a4[group * 8 + inGroup]),
-                 "r"(a4[(group + 8) * 8 + inGroup]),
-                 "r"(a4[group * 8 + inGroup + 4]),
-                 "r"(a4[(group + 8) * 8 + inGroup + 4]),
-                 "r"(b4[group * 8 + inGroup]),
-                 "r"(b4[group * 8 + inGroup + 4]));
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
+      "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+      : "r"(a4[group * 8 + inGroup]), "r"(a4[(group + 8) * 8 + inGroup]),
+        "r"(a4[group * 8 + inGroup + 4]),
+        "r"(a4[(group + 8) * 8 + inGroup + 4]), "r"(b4[group * 8 + inGroup]),
+        "r"(b4[group * 8 + inGroup + 4]));
   for (int i = 0; i < 4; ++i)
     c[(group + i / 2 * 8) * 8 + inGroup * 2 + i % 2] = d[i];
 }

@@ -69,8 +69,8 @@ extern "C" __global__ void wmma_tf32(const float *a, const float *b, float *c) {
   wmma::store_matrix_sync(c, fc, 16, wmma::mem_row_major);
 }
 
-extern "C" __global__ void wmma_int8(const signed char *a,
-                                     const signed char *b, int *c) {
+extern "C" __global__ void wmma_int8(const signed char *a, const signed char *b,
+                                     int *c) {
   wmma::fragment<wmma::matrix_a, 16, 16, 16, signed char, wmma::row_major> fa;
   wmma::fragment<wmma::matrix_b, 16, 16, 16, signed char, wmma::col_major> fb;
   wmma::fragment<wmma::accumulator, 16, 16, 16, int> fc;
