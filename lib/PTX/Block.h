@@ -30,6 +30,9 @@ public:
   /// For malloc of kernels.
   class DeviceHeap *heap = nullptr;
 
+  /// Of global memory, where the launch has one.
+  class ShadowMemory *shadow = nullptr;
+
   std::mutex lock; ///< Of what follows.
   std::string output;
   std::string proofBroken;
@@ -47,6 +50,7 @@ public:
   std::vector<std::unique_ptr<Warp>> warps;
   SharedMemory shared;
   std::shared_ptr<BlockClock> clock;
+  std::shared_ptr<class ShadowMemory> shadow; ///< Of shared memory, or null.
 };
 
 } // namespace fsr::ptx

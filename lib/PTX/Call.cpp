@@ -10,6 +10,7 @@
 #include "DeviceHeap.h"
 #include "Engine.h"
 #include "Printf.h"
+#include "Shadow.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -98,6 +99,10 @@ bool WarpRun::call(size_t at, const Op &op) {
                   callee->parameters[i].bytes);
       std::memcpy(localMemory.state(one) + to, localMemory.state(one) + source,
                   callee->parameters[i].bytes);
+      if (shadow)
+        shadow->local.copy(ShadowRegisters::localKey(one, to),
+                           ShadowRegisters::localKey(one, source),
+                           callee->parameters[i].bytes);
     }
   }
   group.frame = std::move(frame);
@@ -122,6 +127,10 @@ void WarpRun::returnFrom(size_t at) {
                   callee.results[i].bytes);
       std::memcpy(localMemory.state(one) + to, localMemory.state(one) + from,
                   callee.results[i].bytes);
+      if (shadow)
+        shadow->local.copy(ShadowRegisters::localKey(one, to),
+                           ShadowRegisters::localKey(one, from),
+                           callee.results[i].bytes);
     }
   }
   group.pc = frame->returnTo;

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Decode.h"
+#include "Shadow.h"
 
 #include "llvm/ADT/bit.h"
 
@@ -391,6 +392,8 @@ void Decoder::run() {
                  (current->opcode == "st" &&
                   (current->has("shared") || current->has("shared::cta") ||
                    current->has("local") || current->has("param")));
+    if (!hasFailed)
+      setShadow(*this, op);
     program.code.push_back(std::move(op));
   }
   if (hasFailed) {

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Engine.h"
+#include "Shadow.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -37,6 +38,9 @@ WarpRun::WarpRun(BlockRun &block, unsigned index)
   warp.block = &block.block;
   warp.index = index;
   warp.local = &localMemory;
+  if (block.block.shadow)
+    shadow = std::make_shared<ShadowRegisters>(block.block.shadow.get());
+  warp.shadow = shadow.get();
 }
 
 void WarpRun::checkWritten(const Op &op, LaneMask active) {
@@ -202,6 +206,9 @@ WarpRun::Stop WarpRun::runGroup(size_t at, Tally &tally, uint32_t limit,
     LaneMask active = mask;
     if (step.guard != noSlot)
       active &= warp.predicate(step.guard) ^ step.guardFlip;
+    if constexpr (hasShadow)
+      if (step.guard != noSlot)
+        shadowGuard(warp, *step.op, mask);
     --left;
     counts[pc].warps += 1;
     counts[pc].lanes += __builtin_popcount(active);

@@ -151,6 +151,7 @@ private:
   unsigned polls = 0;
   std::vector<std::shared_ptr<Frame>> spareFrames;
   LocalMemory localMemory;
+  std::shared_ptr<ShadowRegisters> shadow; ///< Null where there is none.
   const Op *lastExit = nullptr;
   const Program *lastExitProgram = nullptr;
 };

@@ -101,7 +101,11 @@ FloatForm::FloatForm(const Instruction &instruction)
       full = true;
     else if (one == "pack")
       pack = true;
-    else if (unknown.empty())
+    else if (pack && !packBits &&
+             (one == "u4" || one == "s4" || one == "u2" || one == "s2")) {
+      types.push_back(one[0] == 'u' ? Type::U8 : Type::S8);
+      packBits = unsigned(one[1] - '0');
+    } else if (unknown.empty())
       unknown = one;
   }
 }

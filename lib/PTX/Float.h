@@ -86,6 +86,7 @@ struct FloatForm {
   bool ftz = false, sat = false, satfinite = false, relu = false, nan = false;
   bool xorsign = false, abs = false, approx = false, full = false;
   bool pack = false;
+  unsigned packBits = 0; ///< Of a result of `pack` narrower than a byte.
   Compare compare = Compare::None;
   Logic logic = Logic::None;
   Test test = Test::None;

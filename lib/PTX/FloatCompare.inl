@@ -195,7 +195,7 @@ void testLanes(Warp &warp, const Op &op, LaneMask active) {
       is = size > Infinity;
       break;
     case Test::Normal:
-      is = size >= least && size < Infinity;
+      is = !size || (size >= least && size < Infinity); // Zeros too.
       break;
     case Test::Subnormal:
       is = size < least && size;

@@ -72,14 +72,16 @@ void selectPack(const FloatForm &form, size_t operands, bool wide,
                 FloatOp &op) {
   Type result = form.types[0], source = form.types[1];
   bool hasThird = form.types.size() == 3;
+  if (form.packBits && !hasThird)
+    return op.fail("these types are not supported by cvt.pack");
   if (!form.sat || form.rounding != Rounding::None || form.ftz || form.relu ||
       form.satfinite)
     return op.fail("cvt.pack takes '.sat' and nothing else");
   if ((hasThird && form.types[2] != Type::B32) ||
       operands != (hasThird ? 4u : 3u))
     return op.fail("the operands do not fit cvt.pack");
-  op.run = (wide ? v3::packIntegersHandler
-                 : base::packIntegersHandler)(result, source, hasThird);
+  op.run = (wide ? v3::packIntegersHandler : base::packIntegersHandler)(
+      result, source, hasThird, form.packBits);
   if (!op.run)
     return op.fail("these types are not supported by cvt.pack");
   op.results = {Type::B32};
@@ -152,7 +154,9 @@ void selectConversion(const FloatForm &form, size_t operands,
   } else if (form.toInteger) {
     if (result != source)
       return op.fail("rounding to an integer goes with one type");
-  } else if (!hasRounding && !holdsAll(result, source)) {
+  } else if (!hasRounding && !holdsAll(result, source) &&
+             !(bitWidth(result) == 16 && bitWidth(source) == 16)) {
+    // Between f16 and bf16 none means to nearest.
     return op.fail("a rounding must be given");
   }
   bool isShort = result == Type::F16 || result == Type::BF16;
@@ -163,7 +167,9 @@ void selectConversion(const FloatForm &form, size_t operands,
     return op.fail("'.sat' does not go with bf16");
   if (form.ftz && result != Type::F32 && source != Type::F32)
     return op.fail("'.ftz' goes with f32");
-  // Where no operand is a float of 32 bits nothing is flushed.
+  // What becomes f16 is not flushed, nor is what has no float of 32 bits.
+  if (result == Type::F16)
+    op.immediate &= ~uint64_t(ConvertFtz);
   bool wideTo = resultBits == 64, wideFrom = sourceBits == 64;
   bool isNatural = wideTo == (bitWidth(result) == 64) &&
                    wideFrom == (bitWidth(source) == 64);

@@ -22,6 +22,8 @@ struct ConvertWays {
     return bits & 0x7f800000 ? bits : bits & flushKeep;
   }
 
+  bool flushes() const { return flushKeep == 0x80000000; }
+
   uint32_t flushKeep;
   bool saturates, relus, isFinite;
   unsigned width; ///< Of the result's register.
@@ -80,6 +82,10 @@ struct Float32 {
   static uint32_t store(float value, const ConvertWays &ways) {
     return finish(canonical32(value), ways);
   }
+  /// A value that is not rounded: its NaN stays as it is, but for `.ftz`.
+  static uint32_t keep(float value, const ConvertWays &ways) {
+    return finish(ways.flushes() ? canonical32(value) : bitsOf(value), ways);
+  }
   static uint32_t finish(uint32_t bits, const ConvertWays &ways) {
     bits = ways.flush(bits);
     return ways.saturates ? saturate32(bits) : bits;
@@ -97,6 +103,10 @@ struct Float64 {
     uint64_t bits =
         value == value ? bitsOf(value) : propagatedNan64(bitsOf(value));
     return ways.saturates ? saturate64(bits) : bits;
+  }
+  /// Of the same type, not rounded: a NaN stays as it is.
+  static uint64_t keep(double value, const ConvertWays &ways) {
+    return ways.saturates ? saturate64(bitsOf(value)) : bitsOf(value);
   }
 };
 
@@ -238,11 +248,18 @@ struct Conversion {
       auto value = S::load(cell, ways);
       if constexpr (Integral)
         value = toIntegral<Mode>(value);
-      if constexpr (D::isDouble) {
+      constexpr bool keeps = std::is_same_v<D, S> && !Integral;
+      if constexpr (D::isDouble && keeps) {
+        return Result(D::keep(value, ways));
+      } else if constexpr (D::isDouble && std::is_same_v<S, Float32>) {
+        // What flushes makes the NaN of f32 first.
+        value = ways.flushes() ? asFloat(canonical32(value)) : value;
+        return Result(D::template store<Mode>(double(value), ways));
+      } else if constexpr (D::isDouble) {
         return Result(D::template store<Mode>(double(value), ways));
       } else if constexpr (S::isDouble && std::is_same_v<D, Float32>) {
         // As much of a NaN's payload as there is room for stays.
-        if (ways.flushKeep == 0x80000000)
+        if (ways.flushes())
           value = flushTiny<Mode>(value);
         return Result(D::finish(bitsOf(narrow32<Mode>(value)), ways));
       } else if constexpr (S::isDouble) {
@@ -251,9 +268,9 @@ struct Conversion {
             (uint32_t(cell >> (52 - D::fraction)) & ((1u << D::fraction) - 1));
         uint32_t bits = bitsFrom<D, Mode>(narrowOdd(value));
         return Result(D::finish(value == value ? bits : nan, ways));
-      } else if constexpr (std::is_same_v<S, BFloat16> &&
-                           std::is_same_v<D, Float32>) {
-        return Result(D::finish(bitsOf(value), ways));
+      } else if constexpr (std::is_same_v<D, Float32> &&
+                           (keeps || std::is_same_v<S, BFloat16>)) {
+        return Result(D::keep(value, ways));
       } else {
         return Result(D::template store<Mode>(value, ways));
       }
@@ -372,19 +389,37 @@ struct ToTensorFloat {
     rounded = ways.isFinite && rounded == 0x7f800000 ? 0x7f7fe000 : rounded;
     uint32_t bits = ways.relus && sign ? 0 : rounded | sign;
     // What H200s do: `.rna` cuts a NaN, which can make an infinity of it.
-    uint32_t nan = Mode == Rounding::NearestAway ? a & 0xffffe000 : 0x7fffe000;
+    // `.satfinite` then takes the number below it.
+    uint32_t cut = (a & 0xffffe000) - (ways.isFinite ? 0x2000 : 0);
+    uint32_t nan = Mode == Rounding::NearestAway ? cut : 0x7fffe000;
     return magnitude > 0x7f800000 ? nan : bits;
   }
 };
 /// cvt.pack: two integers, saturated, above what the third has.
 template <typename D, typename S>
 struct PackIntegers {
+  static constexpr unsigned width = sizeof(D) * 8;
   [[gnu::always_inline]] static uint32_t apply(uint32_t a, uint32_t b,
                                                const ConvertWays &) {
     using Bits = std::make_unsigned_t<D>;
     uint32_t high = Bits(saturateInteger<D>(S(a)));
     uint32_t low = Bits(saturateInteger<D>(S(b)));
-    return low | high << (sizeof(D) * 8);
+    return low | high << width;
+  }
+};
+/// To `Width` bits, fewer than a byte.
+template <unsigned Width, bool Signed, typename S>
+struct PackNarrow {
+  static constexpr unsigned width = Width;
+  static uint32_t saturate(S value) {
+    constexpr int64_t least = Signed ? -(1 << (Width - 1)) : 0;
+    constexpr int64_t most = least + (1 << Width) - 1;
+    int64_t number = int64_t(value);
+    number = number < least ? least : number > most ? most : number;
+    return uint32_t(number) & ((1u << Width) - 1);
+  }
+  static uint32_t apply(uint32_t a, uint32_t b, const ConvertWays &) {
+    return saturate(S(b)) | saturate(S(a)) << Width;
   }
 };
 
@@ -414,7 +449,7 @@ void packThree(Warp &warp, const Op &op, LaneMask active) {
   ConvertWays ways(op.immediate);
   for (LaneMask rest = active; rest; rest &= rest - 1) {
     unsigned lane = unsigned(__builtin_ctz(rest));
-    to[lane] = C::apply(a[lane], b[lane], ways) | c[lane] << 16;
+    to[lane] = C::apply(a[lane], b[lane], ways) | c[lane] << (2 * C::width);
   }
 }
 
@@ -571,7 +606,14 @@ inline Handler packHandler(Type result, Type source, Rounding rounding) {
 }
 
 template <typename S>
-Handler packIntegersFrom(Type result, bool hasThird) {
+Handler packIntegersFrom(Type result, bool hasThird, unsigned bits) {
+  bool isSigned = result == Type::S8;
+  if (bits == 4)
+    return isSigned ? &packThree<PackNarrow<4, true, S>>
+                    : &packThree<PackNarrow<4, false, S>>;
+  if (bits == 2)
+    return isSigned ? &packThree<PackNarrow<2, true, S>>
+                    : &packThree<PackNarrow<2, false, S>>;
   switch (result) {
   case Type::U16:
     return hasThird ? nullptr : &packLanes<PackIntegers<uint16_t, S>, 2>;
@@ -585,8 +627,10 @@ Handler packIntegersFrom(Type result, bool hasThird) {
     return nullptr;
   }
 }
-inline Handler packIntegersHandler(Type result, Type source, bool hasThird) {
-  return source == Type::S32   ? packIntegersFrom<int32_t>(result, hasThird)
-         : source == Type::U32 ? packIntegersFrom<uint32_t>(result, hasThird)
-                               : nullptr;
+inline Handler packIntegersHandler(Type result, Type source, bool hasThird,
+                                   unsigned bits) {
+  return source == Type::S32 ? packIntegersFrom<int32_t>(result, hasThird, bits)
+         : source == Type::U32
+             ? packIntegersFrom<uint32_t>(result, hasThird, bits)
+             : nullptr;
 }

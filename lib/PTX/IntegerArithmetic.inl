@@ -179,22 +179,26 @@ inline uint32_t dotWords(uint32_t a, uint32_t b, uint32_t c) {
   return c;
 }
 
-/// Sums with the carry flag, which is the last source and the last result; a
-/// borrow is a one as well.
+/// Sums with the carry flag, which is the last source and the last result. A
+/// difference is the sum with the complement: there is a carry where there is
+/// no borrow.
 template <typename T, bool Subtracts, bool Reads, bool Writes>
 struct Carry {
   static T apply(T a, T b, bool flag, bool &out) {
-    T first = Subtracts ? T(a - b) : T(a + b);
-    T second = Subtracts ? T(first - T(flag)) : T(first + T(flag));
-    out = Subtracts ? (a < b) | (first < T(flag))
-                    : (first < a) | (second < first);
+    b = Subtracts ? T(~b) : b;
+    T first = T(a + b);
+    T second = T(first + T(flag));
+    out = (first < a) | (second < first);
     return second;
   }
   static void run(Warp &warp, const Op &op, LaneMask active) {
     T *to = warp.lanes<T>(op.result(0));
     const T *a = warp.lanes<T>(op.operand(0));
     const T *b = warp.lanes<T>(op.operand(1));
-    LaneMask in = Reads ? warp.predicate(op.operand(2)) : 0, out = 0;
+    LaneMask in = Reads       ? warp.predicate(op.operand(2))
+                  : Subtracts ? allLanes
+                              : 0;
+    LaneMask out = 0;
     for (LaneMask rest = active; rest; rest &= rest - 1) {
       unsigned lane = unsigned(__builtin_ctz(rest));
       bool carry;

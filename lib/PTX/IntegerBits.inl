@@ -150,6 +150,8 @@ inline uint32_t findNth(uint32_t mask, uint32_t base, int32_t offset) {
     return none;
   if (offset == 0)
     return mask >> base & 1 ? base : none;
+  if (offset == INT32_MIN) // What H200s give; it has no magnitude.
+    return 0;
   int step = offset > 0 ? 1 : -1;
   uint32_t count = offset > 0 ? uint32_t(offset) : 0 - uint32_t(offset);
   for (int at = int(base); at >= 0 && at < 32; at += step)

@@ -545,6 +545,45 @@ void reportUnwritten(Warp &warp, const Op &op, unsigned lane,
                   ": " + where);
 }
 
+/// Notes a lane's access to whole words while all that their cells say is in
+/// order at a glance; gives how many it did.
+static unsigned touchWords(Warp &warp, unsigned lane, Region &region,
+                           uint64_t first, unsigned count, bool isWrite) {
+  WarpClock &clock = clockOf(warp);
+  bool isShared = region.generation != 0;
+  uint64_t staleMask = isShared ? cell::blockMask : cell::launchMask;
+  uint64_t mine = (isShared ? uint64_t(region.generation) << cell::blockShift
+                            : clock.globalBase) |
+                  uint64_t(clock.index) << cell::warpShift |
+                  uint64_t(lane) << cell::laneShift |
+                  uint64_t(clock.block->tick) << cell::tickShift |
+                  cell::bytesMask;
+  uint32_t seen = clock.laneFloor;
+  if (clock.block->warps.size() > 1)
+    seen = std::min(seen, clock.floor);
+  uint64_t floor = uint64_t(seen) << cell::tickShift;
+  auto isInOrder = [&](uint64_t old) {
+    constexpr uint64_t who = cell::blockMask | cell::warpMask | cell::laneMask |
+                             cell::manyBit | cell::manyBlocksBit;
+    uint64_t differ = old ^ mine;
+    bool isSeen = !(differ & cell::blockMask) && !(old & cell::manyBlocksBit) &&
+                  (old & cell::tickMask) <= floor;
+    return (differ & staleMask) || !(differ & who) || isSeen;
+  };
+  uint64_t *writers = region.writers + first, *readers = region.readers + first;
+  for (unsigned i = 0; i < count; ++i) {
+    if (!isInOrder(writers[i]) || !isInOrder(readers[i]))
+      return i;
+    if (isWrite) {
+      writers[i] = mine;
+      readers[i] = 0;
+    } else {
+      readers[i] = mine;
+    }
+  }
+  return count;
+}
+
 void touchBytes(Warp &warp, const Op &op, unsigned lane, const Checked &checked,
                 unsigned bytes, const MemoryInfo &info, bool isWrite,
                 const uint8_t *newBytes) {
@@ -553,6 +592,15 @@ void touchBytes(Warp &warp, const Op &op, unsigned lane, const Checked &checked,
       (region->isConst && !isWrite))
     return;
   uint64_t offset = checked.place.offset;
+  if (!info.isStrong && !((offset | bytes) % 4)) {
+    // Words up to the first that is not plainly in order.
+    unsigned done =
+        touchWords(warp, lane, *region, offset / 4, bytes / 4, isWrite);
+    offset += done * 4;
+    bytes -= done * 4;
+    if (newBytes)
+      newBytes += done * 4;
+  }
   uint64_t end = offset + bytes;
   // Mapped memory may begin anywhere; words count from the region's start.
   for (uint64_t word = offset / 4; word * 4 < end; ++word) {

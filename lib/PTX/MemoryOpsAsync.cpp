@@ -9,6 +9,7 @@
 
 #include "AsyncCopy.h"
 #include "MemoryOps.h"
+#include "Shadow.h"
 
 using llvm::StringRef;
 using llvm::Twine;
@@ -65,6 +66,8 @@ void complete(Warp &warp, AsyncQueue::Copy &copy, unsigned lane) {
       state[i] = (from.state[i] & (Written | Tainted)) | byAddress;
   }
   touchBytes(warp, *copy.op, lane, to, bytes, *copy.to, /*isWrite=*/true);
+  if (warp.shadow)
+    copyShadow(warp, lane, to.place, from.place, bytes);
   std::memcpy(to.data, value, bytes);
   std::memcpy(to.state, state, bytes);
 }

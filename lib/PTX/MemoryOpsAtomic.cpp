@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Float.h"
 #include "MemoryOps.h"
 
 #include "llvm/ADT/StringSwitch.h"
@@ -105,9 +106,16 @@ uint32_t addSingle(uint32_t a, uint32_t b, bool flushes) {
   return llvm::bit_cast<uint32_t>(flushes ? flushed(sum) : sum);
 }
 
-uint64_t addDouble(uint64_t a, uint64_t b) {
-  double sum = llvm::bit_cast<double>(a) + llvm::bit_cast<double>(b);
-  return std::isnan(sum) ? 0x7fffffffffffffff : llvm::bit_cast<uint64_t>(sum);
+/// Shared memory has no sums of f64: a loop adds as `add` does, which hands on
+/// a NaN made quiet, the old value's first. Global memory hands it on as it is,
+/// that of the operand first.
+uint64_t addDouble(uint64_t old, uint64_t b, bool isGlobal) {
+  double sum = llvm::bit_cast<double>(old) + llvm::bit_cast<double>(b);
+  if (!std::isnan(sum))
+    return llvm::bit_cast<uint64_t>(sum);
+  if (!isGlobal)
+    return propagatedNan64(old, b);
+  return isNan64(b) ? b : isNan64(old) ? old : 0x7fffffffffffffff;
 }
 
 uint16_t updateHalf(Update update, bool isBfloat, uint16_t a, uint16_t b) {
@@ -130,7 +138,7 @@ T smaller(T a, T b, bool isMin) {
 }
 
 uint64_t updated(const AtomicInfo &info, uint64_t old, uint64_t b, uint64_t c,
-                 bool flushes) {
+                 bool isGlobal) {
   switch (info.update) {
   case Update::And:
     return old & b;
@@ -155,9 +163,10 @@ uint64_t updated(const AtomicInfo &info, uint64_t old, uint64_t b, uint64_t c,
   bool isBfloat = info.type == Type::BF16 || info.type == Type::BF16x2;
   switch (info.type) {
   case Type::F32:
-    return addSingle(uint32_t(old), uint32_t(b), flushes);
+    // Global memory flushes.
+    return addSingle(uint32_t(old), uint32_t(b), isGlobal);
   case Type::F64:
-    return addDouble(old, b);
+    return addDouble(old, b, isGlobal);
   case Type::F16:
   case Type::BF16:
     return updateHalf(info.update, isBfloat, uint16_t(old), uint16_t(b));
@@ -186,11 +195,11 @@ uint64_t updated(const AtomicInfo &info, uint64_t old, uint64_t b, uint64_t c,
 
 template <typename T>
 uint64_t swapLoop(const AtomicInfo &info, uint8_t *data, uint64_t b, uint64_t c,
-                  bool flushes) {
+                  bool isGlobal) {
   T *at = reinterpret_cast<T *>(data);
   T old = __atomic_load_n(at, __ATOMIC_RELAXED);
   for (;;) {
-    T next = T(updated(info, old, b, c, flushes));
+    T next = T(updated(info, old, b, c, isGlobal));
     if (__atomic_compare_exchange_n(at, &old, next, /*weak=*/false,
                                     __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
       return old;
@@ -285,8 +294,7 @@ void atomic(Warp &warp, const Op &op, LaneMask active) {
       publishAt(warp, LaneMask(1) << lane, location, info.scope, releases,
                 /*isUpdate=*/true);
     }
-    bool flushes =
-        info.type == Type::F32 && checked.place.space == Space::Global;
+    bool isGlobal = checked.place.space == Space::Global;
     bool isTainted = byAddress >> lane & 1;
     bool isSchedule = dependsOnOrder(info);
     for (unsigned v = 0; v < info.vector; ++v) {
@@ -307,10 +315,10 @@ void atomic(Warp &warp, const Op &op, LaneMask active) {
       } else {
         uint64_t b = valueOf(warp, source, lane, size);
         uint64_t c = valueOf(warp, third, lane, size);
-        uint64_t old = size == 2 ? swapLoop<uint16_t>(info, data, b, c, flushes)
-                       : size == 4
-                           ? swapLoop<uint32_t>(info, data, b, c, flushes)
-                           : swapLoop<uint64_t>(info, data, b, c, flushes);
+        uint64_t old =
+            size == 2   ? swapLoop<uint16_t>(info, data, b, c, isGlobal)
+            : size == 4 ? swapLoop<uint32_t>(info, data, b, c, isGlobal)
+                        : swapLoop<uint64_t>(info, data, b, c, isGlobal);
         if (info.hasResult) {
           if (size == 8)
             warp.lanes<uint64_t>(op.result(v))[lane] = old;

@@ -126,6 +126,7 @@ struct Op {
   uint32_t source = 0;        ///< Index of the instruction in its function.
   uint64_t immediate = 0;     ///< The family's own: a lop3 table, a selector.
   const void *info = nullptr; ///< Owned by the program.
+  const void *shadowInfo = nullptr; ///< What `shadow` reads; Shadow.h.
 
   Slot result(unsigned i) const { return slots[i]; }
   Slot operand(unsigned i) const { return slots[numResults + i]; }

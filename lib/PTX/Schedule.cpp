@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Engine.h"
+#include "Shadow.h"
 
 #include <algorithm>
 #include <condition_variable>
@@ -33,6 +34,8 @@ BlockRun::BlockRun(Launch &launch, const FunctionTable &functions)
   const std::array<unsigned, 3> &size = launch.shape.block;
   block.launch = &launch;
   block.numThreads = size[0] * size[1] * size[2];
+  if (launch.shadow)
+    block.shadow = std::make_shared<ShadowMemory>();
   unsigned numWarps = (block.numThreads + warpLanes - 1) / warpLanes;
   for (unsigned i = 0; i < numWarps; ++i)
     block.warps.push_back(std::make_unique<Warp>());
@@ -50,6 +53,8 @@ void BlockRun::reset(uint64_t linear) {
                  unsigned(linear / shape.grid[0] % shape.grid[1]),
                  unsigned(linear / (uint64_t(shape.grid[0]) * shape.grid[1]))};
   block.shared.reset(launch.program->sharedBytes + shape.sharedBytes);
+  if (block.shadow)
+    block.shadow->clear();
   block.clock = makeBlockClock(linear, runs.size());
   random = Random(launch.options.seed * 0x9e3779b97f4a7c15 ^ linear);
   for (Barrier &barrier : barriers)

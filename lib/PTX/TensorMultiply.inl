@@ -83,6 +83,19 @@ struct VectorOf {
   static constexpr unsigned size = 32 / sizeof(Number);
 };
 
+/// One sum of f64 that is a NaN, with the bits that `fma` gives: the host's
+/// depend on how it is compiled.
+template <unsigned N, unsigned K>
+inline double nanOfSum(const double *a, const double *b, double sum) {
+  for (unsigned k = 0; k < K; ++k) {
+    double next = __builtin_elementwise_fma(a[k], b[k * N], sum);
+    sum = next == next ? next
+                       : asDouble(propagatedNan64(bitsOf(b[k * N]), bitsOf(sum),
+                                                  bitsOf(a[k])));
+  }
+  return sum;
+}
+
 /// Adds the product of `a` (M rows of K) and `b` (K rows of N) to `sums`.
 template <typename Factor, unsigned M, unsigned N, unsigned K, typename Number>
 inline void addProduct(const Number *a, const Number *b, Number *sums) {
@@ -106,6 +119,15 @@ inline void addProduct(const Number *a, const Number *b, Number *sums) {
         else
           row[n] += by * other;
       }
+    }
+    if constexpr (isDouble<Factor>) {
+      const Number *results = reinterpret_cast<const Number *>(row);
+      for (unsigned n = 0; n < N; ++n)
+        sums[m * N + n] =
+            results[n] == results[n]
+                ? results[n]
+                : nanOfSum<N, K>(a + m * K, b + n, sums[m * N + n]);
+      continue;
     }
     for (unsigned n = 0; n < count; ++n)
       to[m * count + n] = row[n];

@@ -11,6 +11,7 @@
 #include "DeviceHeap.h"
 #include "Engine.h"
 #include "Link.h"
+#include "Shadow.h"
 
 #include "fsr/Support/Error.h"
 
@@ -39,21 +40,28 @@ public:
     return memory.allocate(bytes);
   }
   llvm::Error release(uint64_t address) override {
-    return memory.release(address);
+    const Region *region = shadow ? memory.find(address) : nullptr;
+    uint64_t bytes = region ? region->bytes : 0;
+    return forgetting(memory.release(address), address, bytes);
   }
   llvm::Error write(uint64_t address, const void *from,
                     uint64_t bytes) override {
-    return memory.write(address, from, bytes);
+    return forgetting(memory.write(address, from, bytes), address, bytes);
   }
   llvm::Error read(void *to, uint64_t address, uint64_t bytes) override {
     return memory.read(to, address, bytes);
   }
   llvm::Error fill(uint64_t address, uint32_t pattern, unsigned width,
                    uint64_t count) override {
-    return memory.fill(address, pattern, width, count);
+    return forgetting(memory.fill(address, pattern, width, count), address,
+                      width * count);
   }
   llvm::Error copy(uint64_t to, uint64_t from, uint64_t bytes) override {
-    return memory.copy(to, from, bytes);
+    if (llvm::Error error = memory.copy(to, from, bytes))
+      return error;
+    if (shadow)
+      shadow->copy(to, from, bytes);
+    return llvm::Error::success();
   }
   llvm::Error setConst(uint64_t address, bool isConst) override {
     return memory.setConst(address, isConst);
@@ -89,6 +97,12 @@ public:
   llvm::Expected<ShadowValue> readShadow(uint64_t address, Type type) override;
 
 private:
+  /// Other bytes than a shadow launch left stand there now.
+  llvm::Error forgetting(llvm::Error error, uint64_t address, uint64_t bytes) {
+    if (!error && shadow)
+      shadow->forget(address, bytes);
+    return error;
+  }
   llvm::Expected<LoadedModule *> findModule(unsigned number);
   llvm::Expected<const Function *> findKernel(unsigned module,
                                               llvm::StringRef name);
@@ -108,6 +122,8 @@ private:
       kernels;
   unsigned nextModule = 1, numLaunches = 0;
   std::unique_ptr<DeviceHeap> heap;
+  /// From the first launch with shadow values on.
+  std::unique_ptr<ShadowMemory> shadow;
   uint64_t workspace = 0;
 };
 
@@ -476,10 +492,8 @@ llvm::Expected<LaunchResult> Gpu::launch(unsigned module,
                      "launch of " + kernel + ": a parameter block of " +
                          llvm::Twine(params.size()) + " bytes, wanted " +
                          llvm::Twine(program.parameterBytes));
-  if (launchOptions.shadow)
-    return makeError(ErrorKind::Unsupported,
-                     "launch of " + kernel +
-                         ": shadow values are not supported");
+  if (launchOptions.shadow && !shadow)
+    shadow = std::make_unique<ShadowMemory>();
   if (!heap && (*linked)->usesHeap()) {
     llvm::Expected<uint64_t> address = memory.allocate(heapBytes, 256, "heap");
     if (!address)
@@ -511,6 +525,7 @@ llvm::Expected<LaunchResult> Gpu::launch(unsigned module,
   launch.numMultiprocessors = options.multiprocessors;
   launch.gridWorkspace = shape.cooperative ? workspace : 0;
   launch.heap = heap.get();
+  launch.shadow = launchOptions.shadow ? shadow.get() : nullptr;
   // What reads past a parameter is caught by the region's size; the rest of the
   // block keeps wide reads of the handlers inside.
   std::vector<uint8_t> data(params.begin(), params.end());
@@ -569,7 +584,20 @@ llvm::Expected<ShadowValue> Gpu::readShadow(uint64_t address, Type type) {
     return makeError(ErrorKind::BadInput, "no value of type " + nameOf(type) +
                                               " at 0x" +
                                               llvm::utohexstr(address));
-  return ShadowValue();
+  Format format = formatOf(type);
+  if (format == Format::None)
+    return makeError(ErrorKind::BadInput,
+                     nameOf(type) + " is not the type of one float");
+  const uint8_t *data = region->data + (address - region->address);
+  unsigned bytes = bitsOf(format) / 8;
+  uint64_t bits = 0;
+  std::memcpy(&bits, data, bytes);
+  ShadowEntry entries[4];
+  if (shadow && address % bytes == 0)
+    shadow->load(address, bytes, data, entries);
+  ShadowNumber number = numberOf(entries[0], format, bits);
+  return ShadowValue{double(number.value), number.bound,
+                     entries[0].format == format};
 }
 
 std::unique_ptr<VirtualGpu> makeVirtualGpu(const VirtualGpuOptions &options) {

@@ -549,7 +549,9 @@ llvm::Error Searcher::keepWinner(const Contender &contender,
   if (llvm::Error error = services.store.addRecord(record))
     return error;
   if (!outcome.winner ||
-      record.measurement.speedupLow > outcome.winner->measurement.speedupLow)
+      std::pair(record.evidence.level, record.measurement.speedupLow) >
+          std::pair(outcome.winner->evidence.level,
+                    outcome.winner->measurement.speedupLow))
     outcome.winner = std::move(record);
   return llvm::Error::success();
 }

@@ -115,6 +115,9 @@ bool fsr::store::isBetter(const Record &a, const Record &b) {
     double low = record.measurement.speedupLow;
     return std::isnan(low) ? -HUGE_VAL : low;
   };
+  // A model's gain is not to be held against a measured one.
+  if (a.evidence.level != b.evidence.level)
+    return a.evidence.level > b.evidence.level;
   if (gain(a) != gain(b))
     return gain(a) > gain(b);
   return a.id < b.id;

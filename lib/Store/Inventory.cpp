@@ -259,8 +259,6 @@ fsr::forEachEntry(llvm::StringRef folder, llvm::StringRef taskKey,
 }
 
 bool fsr::ranksBefore(const Record &a, const Record &b) {
-  if (a.evidence.level != b.evidence.level)
-    return a.evidence.level > b.evidence.level;
   return isBetter(a, b);
 }
 

@@ -43,8 +43,8 @@ struct LoadedRecord {
   std::string id, json; ///< Bytes of those two files, where there is a record.
 };
 
-/// Which of two records answers a look-up: the higher lower bound of the gain,
-/// then the smaller id.
+/// Which of two records answers a look-up: the higher level of evidence, the
+/// higher lower bound of the gain, then the smaller id.
 bool isBetter(const Record &a, const Record &b);
 
 /// Reads and verifies the folder `path`, whose last component is the id.

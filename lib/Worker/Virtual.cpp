@@ -180,6 +180,9 @@ llvm::Expected<bool> Evaluation::validateSchedules() {
     detail += (detail.empty() ? "approximate on a GPU: " : ", ") + one.first;
   if (approximateSteers)
     detail += "; an approximate value reached an address or a branch";
+  for (ptx::FindingKind kind : originalKinds)
+    detail += (detail.empty() ? "" : "; ") +
+              ("the original has findings too: " + ptx::nameOf(kind)).str();
   addCheck("virtual-device", true, "all of the above",
            "no access out of bounds, misaligned, to what nothing wrote, no "
            "race, divergent barrier or deadlock, in three orders of warps",

@@ -58,7 +58,8 @@ public:
     llvm::Expected<DevicePointer> out = backend->allocate(outputBytes);
     if (!out)
       return out.takeError();
-    llvm::scope_exit freeOut([&] { llvm::consumeError(backend->release(*out)); });
+    llvm::scope_exit freeOut(
+        [&] { llvm::consumeError(backend->release(*out)); });
     if (llvm::Error error =
             backend->copyToDevice(*in, inputs.data(), inputs.size(), nullptr))
       return error;

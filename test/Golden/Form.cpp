@@ -13,6 +13,7 @@
 
 #include "fsr/Support/Error.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -262,21 +263,25 @@ llvm::Expected<Form> parseForm(llvm::StringRef line) {
   };
   Form form;
   form.line = line.str();
-  auto [code, bound] = line.split('~');
-  bound = bound.trim();
-  if (!bound.empty()) {
-    form.bound.kind = bound[0] == 'u'   ? Bound::Kind::Ulps
-                      : bound[0] == 'r' ? Bound::Kind::Relative
-                                        : Bound::Kind::Absolute;
-    bound = bound.drop_front();
-    double exponent = 0;
-    if (bound.consume_front("2^")) {
-      if (bound.getAsDouble(exponent))
-        return bad("no bound");
-      form.bound.value = std::exp2(exponent);
-    } else if (bound.getAsDouble(form.bound.value)) {
+  size_t tilde = line.find('~');
+  llvm::StringRef code = line.take_front(tilde);
+  form.seed = line.take_front(line.find(' ', tilde)).str();
+  llvm::SmallVector<llvm::StringRef, 2> words;
+  if (tilde != llvm::StringRef::npos)
+    llvm::SplitString(line.drop_front(tilde + 1), words);
+  for (llvm::StringRef word : words) {
+    static constexpr llvm::StringLiteral kinds = "ura";
+    size_t kind = kinds.find(word[0]);
+    if (kind == llvm::StringRef::npos)
+      return bad("a bound is u, r or a");
+    Bound bound{Bound::Kind(kind), 0};
+    word = word.drop_front();
+    bool isPower = word.consume_front("2^");
+    if (word.getAsDouble(bound.value))
       return bad("no bound");
-    }
+    if (isPower)
+      bound.value = std::exp2(bound.value);
+    form.bounds.push_back(bound);
   }
   unsigned inputs = 0;
   for (size_t at = 0; at < code.size();) {
@@ -358,6 +363,14 @@ size_t Form::outputBytes() const {
   return bytes;
 }
 
+size_t Form::keptBytes() const {
+  size_t bytes = 0;
+  for (const Operand &operand : operands)
+    if (operand.isOutput())
+      bytes += isEvery ? 64 * 8 : size_t(operand.bytes()) * threads;
+  return bytes;
+}
+
 std::vector<uint8_t> Form::inputs() const {
   std::vector<uint8_t> bytes;
   std::vector<uint64_t> before(threads);
@@ -365,7 +378,7 @@ std::vector<uint8_t> Form::inputs() const {
   for (const Operand &operand : operands) {
     if (!operand.isInput())
       continue;
-    Random random(hashOf(line, number++));
+    Random random(hashOf(seed, number++));
     size_t base = bytes.size();
     bytes.resize(base + aligned(size_t(operand.bytes()) * threads));
     unsigned each = operand.bytes() / operand.count;
@@ -522,11 +535,11 @@ double decode(const ValueType &type, uint64_t bits) {
                            int(exponent) - bias - int(m));
 }
 
-bool isWithin(const Bound &bound, const ValueType &type, uint64_t a,
+bool isWithin(llvm::ArrayRef<Bound> bounds, const ValueType &type, uint64_t a,
               uint64_t b) {
   if (a == b)
     return true;
-  if (bound.kind == Bound::Kind::Exact || !type.exponent)
+  if (bounds.empty() || !type.exponent)
     return false;
   for (unsigned at = 0; at < type.bits; at += type.part) {
     uint64_t x = a >> at & maskOf(type.part), y = b >> at & maskOf(type.part);
@@ -544,24 +557,77 @@ bool isWithin(const Bound &bound, const ValueType &type, uint64_t a,
       if (std::isinf(p) && std::isinf(q))
         return false;
       uint64_t apart = x > y ? x - y : y - x;
-      if (bound.kind != Bound::Kind::Ulps || apart > bound.value)
+      if (llvm::none_of(bounds, [&](const Bound &bound) {
+            return bound.kind == Bound::Kind::Ulps && apart <= bound.value;
+          }))
         return false;
       continue;
     }
-    double allowed = bound.value;
-    if (bound.kind == Bound::Kind::Relative)
-      allowed *= size;
-    if (bound.kind == Bound::Kind::Ulps)
-      allowed *= std::max(std::exp2(std::floor(std::log2(size))) /
+    double ulp = std::max(std::exp2(std::floor(std::log2(size))) /
                               double(uint64_t(1) << type.mantissa),
                           least);
-    if (away > allowed)
+    if (llvm::none_of(bounds, [&](const Bound &bound) {
+          return away <= bound.value * (bound.kind == Bound::Kind::Relative
+                                            ? size
+                                        : bound.kind == Bound::Kind::Ulps ? ulp
+                                                                          : 1);
+        }))
       return false;
   }
   return true;
 }
 
 } // namespace
+
+std::string Form::vector(llvm::ArrayRef<uint8_t> given, unsigned thread) const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  size_t from = 0;
+  for (const Operand &input : operands) {
+    if (!input.isInput())
+      continue;
+    os << " " << input.name << "=";
+    unsigned bytes = input.bytes() / input.count;
+    for (unsigned k = 0; k < input.count; ++k) {
+      uint64_t value = 0;
+      std::memcpy(&value,
+                  &given[from + size_t(thread) * input.bytes() + k * bytes],
+                  bytes);
+      os << (k ? ",0x" : "0x") << llvm::utohexstr(value, true);
+    }
+    from += aligned(size_t(input.bytes()) * threads);
+  }
+  return text;
+}
+
+std::string Form::table(llvm::StringRef results) const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << line << "\n";
+  if (isEvery || results.size() != keptBytes())
+    return text;
+  std::vector<uint8_t> given = inputs();
+  for (unsigned thread = 0; thread < threads; ++thread) {
+    os << "  " << thread << ":" << vector(given, thread) << " ->";
+    size_t base = 0;
+    for (const Operand &operand : operands) {
+      if (!operand.isOutput())
+        continue;
+      unsigned each = operand.bytes() / operand.count;
+      for (unsigned i = 0; i < operand.count; ++i) {
+        uint64_t value = 0;
+        std::memcpy(&value,
+                    results.data() + base + size_t(thread) * operand.bytes() +
+                        i * each,
+                    each);
+        os << " 0x" << llvm::utohexstr(value, true);
+      }
+      base += size_t(operand.bytes()) * threads;
+    }
+    os << "\n";
+  }
+  return text;
+}
 
 std::string Form::difference(llvm::StringRef expected,
                              llvm::StringRef got) const {
@@ -585,7 +651,7 @@ std::string Form::difference(llvm::StringRef expected,
       uint64_t want = 0, have = 0;
       std::memcpy(&want, expected.data() + base, each);
       std::memcpy(&have, got.data() + base, each);
-      if (isEvery ? want == have : isWithin(bound, *operand.type, want, have))
+      if (isEvery ? want == have : isWithin(bounds, *operand.type, want, have))
         continue;
       if (wrong++)
         continue;
@@ -601,22 +667,9 @@ std::string Form::difference(llvm::StringRef expected,
         os << "[" << i % operand.count << "]";
       os << " wanted 0x" << llvm::utohexstr(want, true) << ", got 0x"
          << llvm::utohexstr(have, true) << " in vector " << thread << ":";
-      given = inputs();
-      size_t from = 0;
-      for (const Operand &input : operands) {
-        if (!input.isInput())
-          continue;
-        os << " " << input.name << "=";
-        unsigned bytes = input.bytes() / input.count;
-        for (unsigned k = 0; k < input.count; ++k) {
-          uint64_t value = 0;
-          std::memcpy(&value,
-                      &given[from + size_t(thread) * input.bytes() + k * bytes],
-                      bytes);
-          os << (k ? "," : "") << "0x" << llvm::utohexstr(value, true);
-        }
-        from += aligned(size_t(input.bytes()) * threads);
-      }
+      if (given.empty())
+        given = inputs();
+      os << vector(given, thread);
     }
   }
   if (!wrong)

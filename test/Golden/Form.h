@@ -13,9 +13,11 @@
 // What begins with d is a result, with t a temporary, with g and s a cell of
 // the thread in global and in shared memory (an input, and its bytes afterwards
 // a result), with all other letters an input. `*4` makes an array in a cell.
-// `~` names the bound of an approximate form: u ulps, r relative, a absolute.
+// `~` names the bounds of an approximate form, of which a number has to keep
+// one: u ulps, r relative, a absolute.
 //
-// Inputs are not stored anywhere: they follow from the line's text.
+// Inputs are not stored anywhere: they follow from the line's text up to its
+// first bound, so that a bound may be added to a form that is recorded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -80,15 +82,16 @@ struct Operand {
 };
 
 struct Bound {
-  enum class Kind : uint8_t { Exact, Ulps, Relative, Absolute } kind;
+  enum class Kind : uint8_t { Ulps, Relative, Absolute } kind;
   double value;
 };
 
 struct Form {
   std::string line; ///< As written.
+  std::string seed; ///< What inputs follow from.
   std::string code; ///< Without the types.
   std::vector<Operand> operands;
-  Bound bound{Bound::Kind::Exact, 0};
+  std::vector<Bound> bounds; ///< None: exact.
   unsigned threads = 256;
   bool isEvery = false; ///< 65536 threads, of which hashes are kept.
 
@@ -100,9 +103,17 @@ struct Form {
   std::string kernel(llvm::StringRef name) const;
   /// Of the results what is stored in a golden file.
   std::string kept(llvm::ArrayRef<uint8_t> output) const;
+  size_t keptBytes() const;
+  /// What a golden file holds of this form, a vector a line; of a form of
+  /// hashes its name alone.
+  std::string table(llvm::StringRef kept) const;
   /// The first vector whose kept result is none of those allowed, in words;
   /// empty where there is none.
   std::string difference(llvm::StringRef expected, llvm::StringRef got) const;
+
+private:
+  /// The operands of a thread, in words.
+  std::string vector(llvm::ArrayRef<uint8_t> given, unsigned thread) const;
 };
 
 constexpr unsigned formBlock = 128;

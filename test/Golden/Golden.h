@@ -55,7 +55,8 @@ struct CheckResult {
   /// Not supported: no result to compare.
   std::vector<Refusal> unsupported;
   std::vector<Refusal> wrong;
-  /// Kernels whose golden results differ between levels of optimisation.
+  /// Kernels whose golden results differ between levels of optimisation: those
+  /// of the lowest count.
   std::vector<uint64_t> unstable;
 };
 /// Runs the forms of `file` and its kernels under each schedule on the virtual

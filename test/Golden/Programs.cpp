@@ -314,9 +314,10 @@ private:
   }
   /// All threads of the block take part.
   void exchange() {
-    switch (random.below(8)) {
+    switch (random.below(9)) {
     case 0:
-    case 1: {
+    case 1:
+    case 8: {
       put({"bar.sync 0"});
       bool isWide = random.below(2);
       if (isWide)
@@ -371,6 +372,10 @@ private:
     unsigned length = 4 + random.below(depth ? 12 : 60);
     for (unsigned i = 0; (i < length || !depth) && budget; ++i) {
       --budget;
+      if (isUniform && random.below(3) == 0) {
+        exchange();
+        continue;
+      }
       unsigned kind = random.below(40);
       if (kind < 12)
         integer();
@@ -384,8 +389,6 @@ private:
         predicates();
       else if (kind < 30)
         local();
-      else if (kind < 33)
-        isUniform ? exchange() : integer();
       else if (depth >= 3)
         single();
       else if (kind < 36)

@@ -7,6 +7,7 @@
 //   fsr-ptx-golden record FORMS OUT [--device=virtual] [--programs=N]
 //   fsr-ptx-golden check FILE        runs it on the virtual device
 //   fsr-ptx-golden compare FILE NEW  two files, bit for bit
+//   fsr-ptx-golden show FILE BEGIN   the results of forms that begin so
 //   fsr-ptx-golden ptx FORMS FOLDER  writes the modules, for a compiler's check
 //   fsr-ptx-golden program SEED      prints a random kernel
 //
@@ -36,6 +37,12 @@ static int report(const CheckResult &result, const char *what) {
                << " unsupported, " << result.wrong.size() << " wrong, "
                << result.unstable.size() << " kernels unstable\n";
   return result.wrong.empty() ? 0 : 1;
+}
+
+/// A form or a kernel that was not recorded again is a difference too.
+static int reportComparison(const CheckResult &result) {
+  int status = report(result, "compare");
+  return result.unsupported.empty() ? status : 1;
 }
 
 int main(int argc, char **argv) {
@@ -70,7 +77,6 @@ int main(int argc, char **argv) {
                                    refused));
     for (const Refusal &one : refused)
       llvm::outs() << "refused: " << one.line << ": " << one.why << "\n";
-    CheckResult levels;
     std::string bytes = writeGolden(file);
     check(writeOutput(words[2], bytes));
     llvm::outs() << "recorded on " << file.device << ": " << file.forms.size()
@@ -82,7 +88,13 @@ int main(int argc, char **argv) {
   if (command == "check" && words.size() == 2)
     return report(check(checkVirtual(golden(1))), "check");
   if (command == "compare" && words.size() == 3)
-    return report(compareFiles(golden(1), golden(2)), "compare");
+    return reportComparison(compareFiles(golden(1), golden(2)));
+  if (command == "show" && words.size() == 3) {
+    for (const GoldenForm &one : golden(1).forms)
+      if (llvm::StringRef(one.form.line).starts_with(words[2]))
+        llvm::outs() << one.form.table(one.kept);
+    return 0;
+  }
   if (command == "ptx" && words.size() == 3) {
     std::vector<Form> forms = check(parseForms(check(readFile(words[1]))));
     for (size_t i = 0; i < forms.size(); i += 32) {
@@ -102,7 +114,7 @@ int main(int argc, char **argv) {
     return 0;
   }
   llvm::errs() << "usage: fsr-ptx-golden record FORMS OUT [--device=virtual] "
-                  "[--programs=N] | check FILE | compare FILE NEW | ptx FORMS "
-                  "FOLDER | program SEED\n";
+                  "[--programs=N] | check FILE | compare FILE NEW | show FILE "
+                  "BEGIN | ptx FORMS FOLDER | program SEED\n";
   return 2;
 }

@@ -147,6 +147,10 @@ TEST(Trial, RoundTrips) {
   llvm::json::Path::Root root("t");
   ASSERT_TRUE(fromJSON(toJSON(value), back, root));
   EXPECT_EQ(back.key(), value.key());
+  value.isModelled = true;
+  llvm::json::Path::Root again("t");
+  ASSERT_TRUE(fromJSON(toJSON(value), back, again));
+  EXPECT_EQ(back.key(), value.key());
   EXPECT_EQ(back.parameters, value.parameters);
   EXPECT_EQ(back.round, 2);
   EXPECT_EQ(back.slot, 3);
@@ -191,6 +195,7 @@ TEST(Trial, KeyCoversTaskCandidateAndParameters) {
   differs([](Trial &t) { t.candidateHash = digest('0'); });
   differs([](Trial &t) { t.parameters["TILE"] = 65; });
   differs([](Trial &t) { t.parameters.erase("TILE"); });
+  differs([](Trial &t) { t.isModelled = true; });
   Trial later = base;
   later.round = 9;
   later.verdict = Verdict::Crashed;

@@ -40,6 +40,9 @@ WireEvaluate smallEvaluate() {
   wire.options.maxPairs = 7;
   wire.options.full = false;
   wire.options.gpuSeconds = 1.5;
+  wire.candidateResources.emplace_back();
+  wire.candidateResources[0].kernel = "k";
+  wire.candidateResources[0].registers = 77;
   return wire;
 }
 
@@ -74,6 +77,9 @@ TEST(Protocol, EvaluateComesBackWithoutTexts) {
   EXPECT_EQ(back.options.maxPairs, 7);
   EXPECT_FALSE(back.options.full);
   EXPECT_EQ(back.options.gpuSeconds, 1.5);
+  EXPECT_TRUE(back.referenceResources.empty());
+  ASSERT_EQ(back.candidateResources.size(), 1u);
+  EXPECT_EQ(back.candidateResources[0].registers, 77);
   EXPECT_EQ(back.referenceHash, wire.referenceHash);
   EXPECT_EQ(back.candidateHash, wire.candidateHash);
   ASSERT_EQ(back.plan.launches.size(), 1u);
@@ -205,6 +211,10 @@ TEST(Protocol, DescriptionComesBackAndIsChecked) {
   EXPECT_EQ(back.name, description.name);
   EXPECT_EQ(back.limits.sharedBytesPerBlock, 232448);
   EXPECT_EQ(back.limits.block, description.limits.block);
+  EXPECT_FALSE(back.isVirtual);
+  description.isVirtual = true;
+  ASSERT_EQ(refusal(toJSON(description), back), "");
+  EXPECT_TRUE(back.isVirtual);
   // 6144 bit at 2 × 3201 MHz; 132 × 128 lanes at 1980 MHz.
   EXPECT_NEAR(back.peakBytesPerSecond(), 4.917e12, 1e9);
   EXPECT_NEAR(back.peakFlopsPerSecond(), 66.9e12, 1e11);

@@ -176,6 +176,35 @@ TEST_F(AtomicsTest, Floats) {
   EXPECT_EQ(sum, 2.5);
 }
 
+TEST_F(AtomicsTest, NansOfDoubles) {
+  // Global memory hands on the operand's as it is; shared memory the old one's,
+  // made quiet.
+  struct {
+    uint64_t old, operand, global, shared;
+  } cases[] = {
+      {0x7ff0000000000005, 0xfff0000000000007, 0xfff0000000000007,
+       0x7ff8000000000005},
+      {0x7ff0000000000005, 0x3ff0000000000000, 0x7ff0000000000005,
+       0x7ff8000000000005},
+      {0x3ff0000000000000, 0xfff0000000000007, 0xfff0000000000007,
+       0xfff8000000000007},
+  };
+  for (const auto &one : cases) {
+    words.assign(64, 0);
+    std::memcpy(&words[0], &one.old, 8);
+    std::memcpy(&words[4], &one.operand, 8);
+    runOne(".shared .align 8 .b64 sm;\nld.global.b64 %rd3, [%out];\n"
+           "st.shared.b64 [sm], %rd3;\nred.shared.add.f64 [sm], %d1;\n"
+           "ld.shared.b64 %rd3, [sm];\nst.global.b64 [%out+64], %rd3;\n"
+           "red.global.add.f64 [%out], %d1;");
+    uint64_t global, shared;
+    std::memcpy(&global, &words[0], 8);
+    std::memcpy(&shared, &words[16], 8);
+    EXPECT_EQ(global, one.global);
+    EXPECT_EQ(shared, one.shared);
+  }
+}
+
 TEST_F(AtomicsTest, Halves) {
   struct {
     const char *operation;

@@ -176,7 +176,7 @@ TEST(FloatCompare, TestsOfKinds) {
   };
   for (const Row &row : {Row{"finite", 0b00111}, Row{"infinite", 0b01000},
                          Row{"number", 0b01111}, Row{"notanumber", 0b10000},
-                         Row{"normal", 0b00100}, Row{"subnormal", 0b00010}})
+                         Row{"normal", 0b00101}, Row{"subnormal", 0b00010}})
     for (uint64_t sign : {uint64_t(0), uint64_t(1)}) {
       std::string text = std::string("testp.") + row.test;
       Column singlesGot = FloatRunner(text + ".f32", 2)(

@@ -375,13 +375,26 @@ TEST(FloatConvert, PacksOfIntegers) {
 }
 
 TEST(FloatConvert, FormsThatThereAreNot) {
-  for (const char *text :
-       {"cvt.f32.f64", "cvt.rn.s32.f32", "cvt.f32.s32", "cvt.rni.f32.s32",
-        "cvt.rni.f32.f64", "cvt.rn.s32.s64", "cvt.rna.f32.f64",
-        "cvt.rn.relu.f32.f64", "cvt.rn.sat.bf16.f32", "cvt.ftz.f64.f16",
-        "cvt.rn.e4m3x2.f32", "cvt.rz.satfinite.e4m3x2.f32", "cvt.rm.f16x2.f32",
-        "cvt.rn.f32", "cvt.rn.rz.f16.f32", "cvt.rs.f16x2.f32",
-        "cvt.rn.satfinite.f16x2.e4m3x2", "cvt.pack.u16.s32"})
+  for (const char *text : {"cvt.f32.f64",
+                           "cvt.rn.s32.f32",
+                           "cvt.f32.s32",
+                           "cvt.rni.f32.s32",
+                           "cvt.rni.f32.f64",
+                           "cvt.rn.s32.s64",
+                           "cvt.rna.f32.f64",
+                           "cvt.rn.relu.f32.f64",
+                           "cvt.rn.sat.bf16.f32",
+                           "cvt.ftz.f64.f16",
+                           "cvt.rn.e4m3x2.f32",
+                           "cvt.rz.satfinite.e4m3x2.f32",
+                           "cvt.rm.f16x2.f32",
+                           "cvt.rn.f32",
+                           "cvt.rn.rz.f16.f32",
+                           "cvt.rs.f16x2.f32",
+                           "cvt.rn.satfinite.f16x2.e4m3x2",
+                           "cvt.pack.u16.s32",
+                           "cvt.pack.sat.s4.s32",
+                           "cvt.u4.s32"})
     EXPECT_FALSE(FloatRunner(text, 2).isSupported() &&
                  FloatRunner(text, 3).isSupported())
         << text;

@@ -291,6 +291,16 @@ TEST_F(IntegerArithmeticTest, CarriesOfSums) {
           uint64_t left = in[0] | in[2] << 32, right = in[1] | in[3] << 32;
           return {(left - right) >> 32, left < right ? ~uint64_t(0) : 0};
         });
+  // A difference carries where it does not borrow, and takes a carry so.
+  auto words = tuples({32, 32, 32, 32});
+  check("sub.cc.u32 %x, %a, %b;\naddc.u32 %y, %c, %d;", {32, 32, 32, 32},
+        {32, 32}, words, [](const Operands &in) -> Results {
+          return {in[0] - in[1], in[2] + in[3] + (in[0] >= in[1])};
+        });
+  check("add.cc.u32 %x, %a, %b;\nsubc.u32 %y, %c, %d;", {32, 32, 32, 32},
+        {32, 32}, words, [](const Operands &in) -> Results {
+          return {in[0] + in[1], in[2] - in[3] - !(in[0] + in[1] >> 32)};
+        });
 }
 
 TEST_F(IntegerArithmeticTest, CarriesOfProducts) {

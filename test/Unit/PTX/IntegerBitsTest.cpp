@@ -282,6 +282,8 @@ TEST_F(IntegerBitsTest, NthSetBit) {
           int64_t offset = signedOf(in[2], 32), at = int64_t(in[1]);
           if (offset == 0)
             return {bit(in[0], unsigned(at)) ? in[1] : 0xffffffff, 0};
+          if (offset == INT32_MIN)
+            return {0, 0};
           int64_t left = std::abs(offset);
           for (; at >= 0 && at < 32; at += offset > 0 ? 1 : -1)
             if (bit(in[0], unsigned(at)) && --left == 0)

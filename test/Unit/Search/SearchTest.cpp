@@ -116,7 +116,7 @@ public:
     for (const auto &[name, value] : request.parameters)
       build.cubin +=
           llvm::formatv(" {0}={1}", llvm::StringRef(name).lower(), value);
-    build.ptx = build.cubin;
+    build.ptx = "as PTX: " + build.cubin;
     build.chip = request.chip;
     KernelResources resources;
     resources.kernel = "k";
@@ -142,6 +142,10 @@ public:
     ++(request.options.full ? full : quick);
     EvaluateResult result;
     llvm::StringRef image = request.candidateImage;
+    EXPECT_EQ(image.starts_with("as PTX: "), description.isVirtual);
+    EXPECT_EQ(request.referenceImage,
+              description.isVirtual ? "reference PTX" : "reference");
+    EXPECT_EQ(request.candidateResources.size(), 1u);
     if (image.contains("mismatch")) {
       result.verdict = Verdict::Mismatch;
       result.message = "element 7 of `x`: got 1, wanted 2";
@@ -153,7 +157,7 @@ public:
         .first.split('\n')
         .first.getAsDouble(time);
     Measurement measurement;
-    measurement.device = "Fake GPU";
+    measurement.device = description.name;
     measurement.originalUs = {originalUs, originalUs};
     measurement.candidateUs = {time, time};
     measurement.originalMedianUs = originalUs;
@@ -169,7 +173,7 @@ public:
       result.verdict =
           request.options.full ? Verdict::Accepted : Verdict::Undecided;
     if (result.verdict == Verdict::Accepted)
-      result.evidence.level = EvidenceLevel::Measured;
+      result.evidence.level = description.evidenceLevel();
     return result;
   }
 };
@@ -193,6 +197,7 @@ protected:
                             [](const KernelTask &) {
                               Build build;
                               build.cubin = "reference";
+                              build.ptx = "reference PTX";
                               return llvm::Expected<Build>(build);
                             },
                             std::move(observer)};
@@ -243,6 +248,29 @@ TEST_F(SearchTest, ARoundIsOneBatchTriedInTheOrderOfSlots) {
   EXPECT_EQ(outcome.rounds[0].verdicts,
             (std::vector<std::pair<Verdict, unsigned>>{
                 {Verdict::Accepted, 2}, {Verdict::Undecided, 1}}));
+}
+
+TEST_F(SearchTest, AVirtualDeviceGetsPtxAndItsTrialsAreItsOwn) {
+  options.width = options.rounds = 1;
+  client.answers = {{"r1-s1", answer("time=50")}};
+  device.description.name = "virtual sm_90";
+  device.description.isVirtual = true;
+  SearchOutcome outcome = run();
+  ASSERT_TRUE(outcome.winner);
+  EXPECT_EQ(outcome.winner->evidence.level, EvidenceLevel::Modelled);
+  EXPECT_TRUE(outcome.trials.front().isModelled);
+  // The same again is known, and says nothing on a GPU.
+  EXPECT_EQ(run().reused, 2u);
+  device.description.name = "Fake GPU";
+  device.description.isVirtual = false;
+  outcome = run();
+  EXPECT_EQ(outcome.reused, 1u); // The answer, not the trial.
+  EXPECT_EQ(device.full, 2u);
+  ASSERT_TRUE(outcome.winner);
+  EXPECT_EQ(outcome.winner->evidence.level, EvidenceLevel::Measured);
+  // What was measured goes before what was modelled.
+  device.description.isVirtual = true;
+  EXPECT_EQ(run().winner->evidence.level, EvidenceLevel::Measured);
 }
 
 TEST_F(SearchTest, AnAnswerIsOnDiskBeforeTheNextIsWaitedFor) {
