@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Async.h"
+#include "Shadow.h"
 
 using llvm::StringRef;
 using llvm::Twine;
@@ -212,6 +213,8 @@ void performCopy(const BulkCopy &copy) {
   touchBytes(warp, *copy.op, copy.lane, from, copy.bytes, copy.info->from,
              false);
   touchBytes(warp, *copy.op, copy.lane, to, copy.bytes, copy.info->to, true);
+  if (warp.shadow)
+    copyShadow(warp, copy.lane, to.place, from.place, copy.bytes);
   std::memmove(to.data, from.data, copy.bytes);
   uint8_t byAddress = copy.isTainted ? Tainted : 0;
   for (uint32_t i = 0; i < copy.bytes; ++i)

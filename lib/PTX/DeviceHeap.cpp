@@ -28,6 +28,9 @@ uint64_t DeviceHeap::allocate(uint64_t bytes) {
       unused[offset + wanted] = size - wanted;
     used[offset] = wanted;
     std::memset(region.state + offset, 0, wanted);
+    // malloc orders who frees a piece before who gets it.
+    std::memset(region.writers + offset / 4, 0, wanted / 4 * 8);
+    std::memset(region.readers + offset / 4, 0, wanted / 4 * 8);
     return region.address + offset + gap;
   }
   return 0;

@@ -111,6 +111,11 @@ Decoded decodeInteger(Decoder &decoder, Op &op) {
           .Cases({"popc", "clz", "brev"}, &IntegerDecoder::count)
           .Case("bfind", &IntegerDecoder::find)
           .Cases({"bmsk", "szext"}, &IntegerDecoder::mask)
+          .Cases({"vadd2", "vadd4", "vsub2", "vsub4", "vavrg2", "vavrg4",
+                  "vabsdiff2", "vabsdiff4"},
+                 &IntegerDecoder::parts)
+          .Cases({"vmin2", "vmin4", "vmax2", "vmax4", "vset2", "vset4"},
+                 &IntegerDecoder::parts)
           .Case("fns", &IntegerDecoder::nth)
           .Case("prmt", &IntegerDecoder::permute)
           .Case("setp", &IntegerDecoder::setPredicate)

@@ -32,6 +32,28 @@ enum IntegerFlags : unsigned {
   IntegerFloatOne = 16, ///< `set` writes 1.0 rather than all ones.
 };
 
+/// What instructions for video do with each half or byte of words: the lower
+/// bits of `Op::immediate`, with flags above.
+enum class PartsOp : uint8_t {
+  Add,
+  Sub,
+  Average,
+  Difference,
+  Min,
+  Max,
+  Equal,
+  NotEqual,
+  Less,
+  LessOrEqual,
+  Greater,
+  GreaterOrEqual,
+};
+enum PartsFlags : unsigned {
+  PartsWhat = 15,
+  PartsSaturate = 16,
+  PartsAdd = 32, ///< The sum of all and the third source.
+};
+
 /// Whether handlers of wide vectors are taken: where the CPU has them. Tests
 /// compare both.
 bool &takesWideIntegers();
@@ -62,6 +84,7 @@ public:
   Decoded mask();  ///< bmsk szext
   Decoded nth();   ///< fns
   Decoded permute();
+  Decoded parts(); ///< vadd2 vadd4 vsub2… vset4
   // IntegerCompare.cpp.
   Decoded setPredicate();
   Decoded set();

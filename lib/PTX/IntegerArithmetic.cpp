@@ -140,6 +140,9 @@ Decoded IntegerDecoder::extreme() {
   Type type;
   if (!takeType(type, allowed))
     return Decoded::Failed;
+  // CUDA's own headers have it behind the type, where ptxas takes it as well.
+  if (!relu && (type == Type::S32 || type == Type::S16x2))
+    relu = take("relu");
   return finish((wide ? v3::extremeHandler
                       : base::extremeHandler)(type, opcode == "max", relu),
                 type, {type, type});

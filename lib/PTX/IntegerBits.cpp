@@ -8,6 +8,8 @@
 
 #include "Integer.h"
 
+#include "llvm/ADT/StringSwitch.h"
+
 namespace fsr::ptx {
 
 namespace {
@@ -172,6 +174,40 @@ Decoded IntegerDecoder::mask() {
   return finish((wide ? v3::extendHandler : base::extendHandler)(isSigned(type),
                                                                  *mode == 0),
                 type, {type, Type::U32});
+}
+
+Decoded IntegerDecoder::parts() {
+  // Without masks, selections and mixed types: as CUDA's functions have them.
+  bool compares = opcode.starts_with("vset");
+  Type type, next;
+  if (!takeType(type, {Type::U32, Type::S32}))
+    return Decoded::Failed;
+  for (int i = compares ? 1 : 0; i < 2; ++i)
+    if (!takeType(next, type))
+      return Decoded::Failed;
+  PartsOp what;
+  if (compares) {
+    std::optional<unsigned> comparison =
+        takeOf({"eq", "ne", "lt", "le", "gt", "ge"});
+    if (!comparison)
+      return decoder.fail("a comparison is missing");
+    what = PartsOp(unsigned(PartsOp::Equal) + *comparison);
+  } else {
+    what = llvm::StringSwitch<PartsOp>(opcode.drop_back())
+               .Case("vadd", PartsOp::Add)
+               .Case("vsub", PartsOp::Sub)
+               .Case("vavrg", PartsOp::Average)
+               .Case("vabsdiff", PartsOp::Difference)
+               .Case("vmin", PartsOp::Min)
+               .Default(PartsOp::Max);
+    op.immediate = take("sat") ? PartsSaturate : 0;
+    if (what == PartsOp::Difference && !op.immediate && take("add"))
+      op.immediate = PartsAdd;
+  }
+  op.immediate |= uint64_t(what);
+  return finish((wide ? v3::partsHandler : base::partsHandler)(
+                    opcode.back() == '4' ? 8 : 16, isSigned(type)),
+                type, {type, type, type});
 }
 
 Decoded IntegerDecoder::nth() {

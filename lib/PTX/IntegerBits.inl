@@ -172,6 +172,71 @@ inline void findNthOfLanes(Warp &warp, const Op &op, LaneMask active) {
   }
 }
 
+/// One part of `Width` bits of two words, as an instruction for video takes it.
+template <unsigned Width, bool Signed>
+inline int32_t combineParts(PartsOp what, int32_t x, int32_t y) {
+  switch (what) {
+  case PartsOp::Add:
+    return x + y;
+  case PartsOp::Sub:
+    return x - y;
+  case PartsOp::Average:
+    return x + y >= 0 ? (x + y + 1) >> 1 : (x + y) >> 1;
+  case PartsOp::Difference:
+    return x > y ? x - y : y - x;
+  case PartsOp::Min:
+    return x < y ? x : y;
+  case PartsOp::Max:
+    return x > y ? x : y;
+  case PartsOp::Equal:
+    return x == y;
+  case PartsOp::NotEqual:
+    return x != y;
+  case PartsOp::Less:
+    return x < y;
+  case PartsOp::LessOrEqual:
+    return x <= y;
+  case PartsOp::Greater:
+    return x > y;
+  case PartsOp::GreaterOrEqual:
+    return x >= y;
+  }
+  return 0;
+}
+
+/// `immediate`: a PartsOp and flags. The third source is added to, or unused.
+template <unsigned Width, bool Signed>
+void combineWords(Warp &warp, const Op &op, LaneMask active) {
+  uint32_t *to = warp.lanes<uint32_t>(op.result(0));
+  const uint32_t *a = warp.lanes<uint32_t>(op.operand(0));
+  const uint32_t *b = warp.lanes<uint32_t>(op.operand(1));
+  const uint32_t *c = warp.lanes<uint32_t>(op.operand(2));
+  PartsOp what = PartsOp(op.immediate & PartsWhat);
+  bool saturates = op.immediate & PartsSaturate, adds = op.immediate & PartsAdd;
+  constexpr int32_t mask = (1 << Width) - 1;
+  constexpr int32_t most = Signed ? mask >> 1 : mask;
+  constexpr int32_t least = Signed ? -most - 1 : 0;
+  // Which loop this is depends on the instruction: it makes no vectors.
+  for (LaneMask rest = active; rest; rest &= rest - 1) {
+    unsigned lane = unsigned(__builtin_ctz(rest));
+    uint32_t sum = c[lane], packed = 0;
+    for (unsigned at = 0; at < 32; at += Width) {
+      int32_t x = int32_t(a[lane] >> at) & mask;
+      int32_t y = int32_t(b[lane] >> at) & mask;
+      if (Signed) {
+        x = x > most ? x - mask - 1 : x;
+        y = y > most ? y - mask - 1 : y;
+      }
+      int32_t part = combineParts<Width, Signed>(what, x, y);
+      if (saturates)
+        part = part > most ? most : part < least ? least : part;
+      sum += uint32_t(part);
+      packed |= uint32_t(part & mask) << at;
+    }
+    to[lane] = adds ? sum : packed;
+  }
+}
+
 /// The bytes of b and a that the nibbles of `selector` name; their upper bit
 /// takes the byte's sign alone.
 inline uint32_t pickBytes(uint32_t a, uint32_t b, uint32_t selector) {
@@ -334,6 +399,11 @@ inline Handler extendHandler(bool isSigned, bool clamps) {
                   : &Each<&extend<int32_t, false>>::run;
   return clamps ? &Each<&extend<uint32_t, true>>::run
                 : &Each<&extend<uint32_t, false>>::run;
+}
+inline Handler partsHandler(unsigned width, bool isSigned) {
+  if (width == 8)
+    return isSigned ? &combineWords<8, true> : &combineWords<8, false>;
+  return isSigned ? &combineWords<16, true> : &combineWords<16, false>;
 }
 inline Handler nthHandler() { return &findNthOfLanes; }
 /// `which`: 0 by the nibbles of a register, 1 by a mode, 2 by fixed places.

@@ -196,7 +196,7 @@ struct BlockClock {
   std::vector<uint32_t> seen;
   MessageTable messages; ///< At places in shared memory.
   bool hasNews = false;  ///< Some lane learnt something since the last barrier.
-  bool hasFenced = false; ///< Some lane made a fence since then.
+  bool hasFenced = false;      ///< Some lane made a fence since then.
   std::shared_ptr<void> async; ///< Async.h
 
   uint32_t seenOf(unsigned warp, unsigned other) const {

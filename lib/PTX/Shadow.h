@@ -24,6 +24,7 @@
 namespace fsr::ptx {
 
 class Decoder;
+struct MemoryInfo;
 struct Place;
 
 /// Wider than a double on all hosts that matter: 64 bits of fraction or more.
@@ -184,12 +185,18 @@ struct ShadowInfo {
   bool ftz = false, sat = false, relu = false, nan = false, xorsign = false;
   bool isApproximate = false;
   bool isWidening = false; ///< All numbers of `from` are in `format`.
-  /// A negated predicate that selects.
+  /// A negated predicate that selects, a transposed matrix.
   bool isNegated = false;
   bool isSigned = false; ///< Of integers that are converted.
   /// Of the pieces of a move, and of an integer that is converted.
   uint8_t sourceBits = 32, resultBits = 32;
   uint8_t mode = 0; ///< Of a shuffle: ShuffleMode.
+  /// Of a product of matrices, or the rows and columns of a fragment; the
+  /// number of matrices in `m`.
+  uint8_t m = 0, n = 0, k = 0, registers = 0;
+  Format formatC = Format::None;
+  bool isWmma = false;
+  const MemoryInfo *access = nullptr; ///< Of matrices in memory.
   /// The result is rounded to a format of that precision; 0: to its own.
   int precision = 0;
   /// Of an approximation: error over the result's size, and beside it.
@@ -202,11 +209,17 @@ void setShadow(Decoder &decoder, Op &op);
 /// is no move.
 Handler moveShadow(Decoder &decoder, Op &op, ShadowInfo &info);
 Handler memoryShadow(Decoder &decoder, Op &op, ShadowInfo &info);
+Handler tensorShadow(Decoder &decoder, Op &op, ShadowInfo &info);
 /// Ends the shadow of the results.
 void clearResults(Warp &warp, const Op &op, LaneMask active);
 /// `Op::guard` lets a part of `lanes` through; reported where a rounded value
 /// decides.
 void shadowGuard(Warp &warp, const Op &op, LaneMask lanes);
+/// Entries of an element in memory; nothing where it lies outside.
+void loadShadow(Warp &warp, unsigned lane, const Place &from, unsigned bytes,
+                ShadowEntry *entries);
+void storeShadow(Warp &warp, unsigned lane, const Place &to, unsigned bytes,
+                 const uint8_t *data, const ShadowEntry *entries);
 /// What is known of the floats at `from` goes to `to`, as their bits do.
 void copyShadow(Warp &warp, unsigned lane, const Place &to, const Place &from,
                 unsigned bytes);

@@ -556,6 +556,20 @@ Handler memoryShadow(Decoder &decoder, Op &op, ShadowInfo &info) {
              : nullptr;
 }
 
+void loadShadow(Warp &warp, unsigned lane, const Place &from, unsigned bytes,
+                ShadowEntry *entries) {
+  Spot spot = spotOf(warp, lane, from, bytes);
+  if (spot.memory)
+    spot.memory->load(spot.key, bytes, spot.data, entries);
+}
+
+void storeShadow(Warp &warp, unsigned lane, const Place &to, unsigned bytes,
+                 const uint8_t *data, const ShadowEntry *entries) {
+  Spot spot = spotOf(warp, lane, to, bytes);
+  if (spot.memory)
+    spot.memory->store(spot.key, bytes, data, entries);
+}
+
 void copyShadow(Warp &warp, unsigned lane, const Place &to, const Place &from,
                 unsigned bytes) {
   Spot target = spotOf(warp, lane, to, bytes),

@@ -146,6 +146,16 @@ Truth logarithm(Truth x) { return std::log2(x); }
 Truth root(Truth x) { return std::sqrt(x); }
 Truth tangent(Truth x) { return std::tanh(x); }
 
+/// Of a sine or cosine; PTX allows for more the further out it is, and from a
+/// hundred half turns on for anything.
+Truth circularSpread(ShadowNumber of) {
+  const Truth halfTurn = 3.14159265358979323846L;
+  Truth size = std::fabs(of.value) + of.bound, spread = of.bound;
+  if (size > halfTurn)
+    spread += size > 100 * halfTurn ? Truth(2) : std::exp2(Truth(-14.7));
+  return std::fmin(spread, Truth(2));
+}
+
 Outcome evaluate(const ShadowInfo &info, const ShadowNumber *of) {
   ShadowNumber a = of[0], b = of[1], c = of[2];
   switch (info.kind) {
@@ -207,9 +217,9 @@ Outcome evaluate(const ShadowInfo &info, const ShadowNumber *of) {
       return {logarithm(a.value), infinity};
     return monotone(logarithm, a.value, a.bound);
   case Kind::Sin:
-    return {std::sin(a.value), std::fmin(Truth(a.bound), Truth(2))};
+    return {std::sin(a.value), circularSpread(a)};
   case Kind::Cos:
-    return {std::cos(a.value), std::fmin(Truth(a.bound), Truth(2))};
+    return {std::cos(a.value), circularSpread(a)};
   case Kind::Tanh:
     return monotone(tangent, a.value, a.bound);
   case Kind::Convert:
@@ -582,6 +592,8 @@ void setShadow(Decoder &decoder, Op &op) {
   Handler shadow = moveShadow(decoder, op, *info);
   if (!shadow)
     shadow = memoryShadow(decoder, op, *info);
+  if (!shadow)
+    shadow = tensorShadow(decoder, op, *info);
   if (!shadow)
     shadow = predicateShadow(decoder, *info);
   if (!shadow && opcode == "cvt")

@@ -388,6 +388,9 @@ Decoded decodeRows(Decoder &decoder, Op &op, bool isStore) {
   Decoder::AddressParts parts = decoder.address(place);
   if (parts.base == noSlot)
     return Decoded::Failed;
+  // A variable by its name is an offset in its own space.
+  if (space == Space::Generic && parts.space)
+    space = *parts.space;
   if (space == Space::Generic && !parts.isWide)
     return decoder.fail("an address of 64 bits wanted");
   info->isWide = parts.isWide;
@@ -515,6 +518,9 @@ Decoded decodeFragment(Decoder &decoder, Op &op) {
   Decoder::AddressParts parts = decoder.address(place);
   if (parts.base == noSlot)
     return Decoded::Failed;
+  // A variable by its name is an offset in its own space.
+  if (space == Space::Generic && parts.space)
+    space = *parts.space;
   Slot stride = count == 3
                     ? decoder.sourceSlot(instruction.operands[2], Type::U32)
                     : decoder.constantSlot(info->length, 32);

@@ -79,7 +79,8 @@ constexpr bool isDouble = __is_same(Factor, DoubleFactor);
 /// Numbers that are computed with at once.
 template <typename Number>
 struct VectorOf {
-  typedef Number Type __attribute__((vector_size(32), aligned(8)));
+  typedef Number Type
+      __attribute__((vector_size(32), aligned(sizeof(Number)), may_alias));
   static constexpr unsigned size = 32 / sizeof(Number);
 };
 

@@ -4,9 +4,9 @@
 // Random kernels of many instructions, the same for the same seed on every
 // machine: arithmetic, conversions, predicates, loops, branches that diverge,
 // exchange through shared memory and shuffles, arrays in local memory. Only
-// exact instructions, and no race: a kernel has one right result. Compilers that
-// optimise do not always give it: ptxas folds some constants in its own way
-// (docs/design/virtual-device.md names them).
+// exact instructions, and no race: a kernel has one right result. Compilers
+// that optimise do not always give it: ptxas folds some constants in its own
+// way (docs/design/virtual-device.md names them).
 //
 //===----------------------------------------------------------------------===//
 

@@ -350,7 +350,7 @@ TEST_F(CallTest, Allocates) {
 .extern .func (.param .b64 r) malloc(.param .b64 n);
 .extern .func free(.param .b64 p);
 )";
-  LaunchResult result = runClean(kernel(R"(
+  const std::string takesAndGives = kernel(R"(
     .param .b64 n;
     .param .b64 r;
     mov.u64 %rd1, 16;
@@ -362,10 +362,15 @@ TEST_F(CallTest, Allocates) {
     st.param.b64 [n], %rd2;
     call free, (n);
   )" + store("%r1") + "exit;",
-                                        before));
+                                           before);
+  LaunchResult result = runClean(takesAndGives);
   for (unsigned i = 0; i < 32; ++i)
     EXPECT_EQ(words[i], i);
   EXPECT_FALSE(result.proof.holds);
+  // The second warp gets the pieces that the first gave back.
+  shape.block[0] = 64;
+  runClean(takesAndGives);
+  shape.block[0] = 32;
   Finding finding = runFaulty(kernel(R"(
     .param .b64 n;
     st.param.b64 [n], %out;

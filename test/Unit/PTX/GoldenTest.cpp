@@ -17,6 +17,8 @@
 
 #include "gtest/gtest.h"
 
+#include <set>
+
 using namespace fsr;
 using namespace fsr::golden;
 
@@ -38,9 +40,9 @@ std::vector<std::string> complaints(const GoldenFile &file,
                                     const std::vector<Refusal> &unsupported,
                                     llvm::StringRef list) {
   std::vector<std::string> found;
-  std::map<llvm::StringRef, llvm::StringRef> left;
+  std::set<llvm::StringRef> left;
   for (const Refusal &one : unsupported)
-    left[one.line] = one.why;
+    left.insert(one.line);
   llvm::SmallVector<llvm::StringRef> lines;
   list.split(lines, '\n', -1, /*KeepEmpty=*/false);
   std::vector<llvm::GlobPattern> patterns;
@@ -60,11 +62,11 @@ std::vector<std::string> complaints(const GoldenFile &file,
     if (!forms || reason.empty())
       found.push_back("no form or no reason: " + line.str());
   }
-  for (auto [line, why] : left)
+  for (const Refusal &one : unsupported)
     if (llvm::none_of(patterns, [&](const llvm::GlobPattern &pattern) {
-          return pattern.match(line);
+          return pattern.match(one.line);
         }))
-      found.push_back("unsupported: " + line.str() + ": " + why.str());
+      found.push_back("unsupported: " + one.line + ": " + one.why);
   return found;
 }
 

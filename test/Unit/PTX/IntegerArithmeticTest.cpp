@@ -160,6 +160,11 @@ TEST_F(IntegerArithmeticTest, Extremes) {
   checkKinds("min.relu", word, 2, [](Wide a, Wide b, Wide) {
     return std::max<Wide>(std::min(a, b), 0);
   });
+  check("min.s32.relu %x, %a, %b;", {32, 32}, 32,
+        [](uint64_t a, uint64_t b, uint64_t, uint64_t) {
+          return uint64_t(
+              std::max<int32_t>(std::min(int32_t(a), int32_t(b)), 0));
+        });
   checkKinds("max.relu", word, 2, [](Wide a, Wide b, Wide) {
     return std::max<Wide>(std::max(a, b), 0);
   });
@@ -190,6 +195,9 @@ TEST_F(IntegerArithmeticTest, HalvesOfWords) {
   checkHalves("min.relu.s16x2", true,
               [&](Wide a, Wide b) { return std::max<Wide>(least(a, b), 0); });
   checkHalves("max.relu.s16x2", true,
+              [&](Wide a, Wide b) { return std::max<Wide>(most(a, b), 0); });
+  // Where CUDA's headers have it.
+  checkHalves("max.s16x2.relu", true,
               [&](Wide a, Wide b) { return std::max<Wide>(most(a, b), 0); });
 }
 
@@ -299,7 +307,7 @@ TEST_F(IntegerArithmeticTest, CarriesOfSums) {
         });
   check("add.cc.u32 %x, %a, %b;\nsubc.u32 %y, %c, %d;", {32, 32, 32, 32},
         {32, 32}, words, [](const Operands &in) -> Results {
-          return {in[0] + in[1], in[2] - in[3] - !(in[0] + in[1] >> 32)};
+          return {in[0] + in[1], in[2] - in[3] - !((in[0] + in[1]) >> 32)};
         });
 }
 
@@ -344,6 +352,7 @@ TEST_F(IntegerArithmeticTest, FormsThatThereAreNot) {
   expectRefused("mad.lo.sat.s32 %x, %a, %b, %c;", ".sat");
   expectRefused("mul24.wide.u32 %l0, %a, %b;", ".lo or .hi");
   expectRefused("min.relu.u32 %x, %a, %b;", ".u32");
+  expectRefused("min.u32.relu %x, %a, %b;", ".relu");
   expectRefused("abs.u32 %x, %a;", ".u32");
   expectRefused("addc.u16 %h0, %h1, %h2;", ".u16");
   expectRefused("add.u32 %x, %a;", "operands");

@@ -350,6 +350,82 @@ TEST_F(IntegerBitsTest, Permutations) {
           });
 }
 
+/// `function` of each part, clamped where `saturates`.
+template <typename Function>
+uint64_t eachPart(uint64_t a, uint64_t b, unsigned width, bool isSigned,
+                  bool saturates, Function function) {
+  uint64_t result = 0, mask = (uint64_t(1) << width) - 1;
+  for (unsigned at = 0; at < 32; at += width) {
+    int64_t x = a >> at & mask, y = b >> at & mask, most = mask, least = 0;
+    if (isSigned) {
+      x = signedOf(x, width);
+      y = signedOf(y, width);
+      most = mask / 2;
+      least = -most - 1;
+    }
+    int64_t part = function(x, y);
+    if (saturates)
+      part = std::max(least, std::min(most, part));
+    result |= (uint64_t(part) & mask) << at;
+  }
+  return result;
+}
+
+TEST_F(IntegerBitsTest, PartsOfWords) {
+  using Function = int64_t (*)(int64_t, int64_t);
+  const std::pair<const char *, Function> functions[] = {
+      {"vadd", [](int64_t x, int64_t y) { return x + y; }},
+      {"vsub", [](int64_t x, int64_t y) { return x - y; }},
+      // To the nearest, a half away from zero.
+      {"vavrg",
+       [](int64_t x, int64_t y) {
+         return x + y < 0 ? -((1 - x - y) / 2) : (x + y + 1) / 2;
+       }},
+      {"vabsdiff", [](int64_t x, int64_t y) { return std::abs(x - y); }},
+      {"vmin", [](int64_t x, int64_t y) { return std::min(x, y); }},
+      {"vmax", [](int64_t x, int64_t y) { return std::max(x, y); }},
+  };
+  const std::pair<const char *, Function> comparisons[] = {
+      {".eq", [](int64_t x, int64_t y) { return int64_t(x == y); }},
+      {".ne", [](int64_t x, int64_t y) { return int64_t(x != y); }},
+      {".lt", [](int64_t x, int64_t y) { return int64_t(x < y); }},
+      {".le", [](int64_t x, int64_t y) { return int64_t(x <= y); }},
+      {".gt", [](int64_t x, int64_t y) { return int64_t(x > y); }},
+      {".ge", [](int64_t x, int64_t y) { return int64_t(x >= y); }},
+  };
+  for (unsigned width : {8, 16})
+    for (bool isSigned : {false, true}) {
+      std::string count = width == 8 ? "4" : "2";
+      std::string type = isSigned ? ".s32.s32" : ".u32.u32";
+      std::string operands = " %x, %a, %b, %c;";
+      for (auto [name, function] : functions)
+        for (bool saturates : {false, true})
+          check(name + count + type + type.substr(0, 4) +
+                    (saturates ? ".sat" : "") + operands,
+                {32, 32, 32}, 32,
+                [=, function = function](uint64_t a, uint64_t b, uint64_t,
+                                         uint64_t) {
+                  return eachPart(a, b, width, isSigned, saturates, function);
+                });
+      for (auto [name, function] : comparisons)
+        check("vset" + count + type + name + operands, {32, 32, 32}, 32,
+              [=, function = function](uint64_t a, uint64_t b, uint64_t,
+                                       uint64_t) {
+                return eachPart(a, b, width, isSigned, false, function);
+              });
+      check("vabsdiff" + count + type + type.substr(0, 4) + ".add" + operands,
+            {32, 32, 32}, 32,
+            [=](uint64_t a, uint64_t b, uint64_t c, uint64_t) {
+              for (unsigned at = 0; at < 32; at += width)
+                c += eachPart(
+                         a >> at, b >> at, width, isSigned, false,
+                         [](int64_t x, int64_t y) { return std::abs(x - y); }) &
+                     ((1u << width) - 1);
+              return c;
+            });
+    }
+}
+
 TEST_F(IntegerBitsTest, FormsThatThereAreNot) {
   auto expectRefused = [&](llvm::StringRef text, llvm::StringRef part) {
     EXPECT_NE(refusal(text, {32, 32, 32}, {32}).find(part), std::string::npos)
@@ -368,6 +444,9 @@ TEST_F(IntegerBitsTest, FormsThatThereAreNot) {
   expectRefused("bfi.u32 %x, %a, %b, %c, 1;", ".u32");
   expectRefused("popc.b16 %x, %h1;", ".b16");
   expectRefused("bmsk.b32 %x, %a, %b;", ".clamp or .wrap");
+  expectRefused("vadd4.u32.u32.s32 %x, %a, %b, %c;", ".s32");
+  expectRefused("vadd4.u32.u32.u32.add %x, %a, %b, %c;", ".add");
+  expectRefused("vset2.u32.u32 %x, %a, %b, %c;", "comparison");
   expectRefused("prmt.b32.f5e %x, %a, %b, %c;", ".f5e");
 }
 

@@ -75,6 +75,14 @@ TEST_F(LdmatrixTest, GenericAddresses) {
                   "ldmatrix.sync.aligned.m8n8.x1.b16 {%r10}, [%rd2];\n" +
                   storeAll(1)));
   EXPECT_EQ(words[5 * 4], 0xb000au);
+  words.assign(32 * 4, 0);
+  runClean(pieces("stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r30], {%t};\n"
+                  "bar.warp.sync 0xffffffff;\n"
+                  "wmma.load.a.sync.aligned.row.m16n16k16.bf16 {%r10, %r11, "
+                  "%r12, %r13}, [tile];\n" +
+                  storeAll(4)));
+  EXPECT_EQ(words[0], 0u);
+  EXPECT_EQ(words[4], 1u);
   Finding finding =
       runFaulty(pieces("ldmatrix.sync.aligned.m8n8.x1.b16 {%r10}, [%out];\n"),
                 FindingKind::OutOfBounds);

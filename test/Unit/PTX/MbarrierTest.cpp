@@ -186,7 +186,7 @@ TEST_F(MbarrierTest, AnswersUnderAGuardAreWritten) {
   // Who does not ask keeps a predicate that was never written.
   runClean(kernel(make("1") +
                   "@%p1 mbarrier.try_wait.parity.shared.b64 %p2, [%r1], 1;\n"
-                  "@!%p1 bra done;\nselp.u32 %r3, 7, 0, %p2;\n" +
+                  "@!%p1 bra done;\nmov.u32 %r3, 0;\n@%p2 mov.u32 %r3, 7;\n" +
                   store("%r3") + "done:\nret;"));
   EXPECT_EQ(words[0], 7u);
 }

@@ -133,3 +133,53 @@ extern "C" __global__ void length(const double *in, double *out, int n) {
   if (threadIdx.x == 0)
     *out = sqrt(sum);
 }
+
+#include <cuda_fp16.h>
+#include <mma.h>
+
+/// c = a b of halves, 16 by 16 and 16 by 8 (b by columns), through shared
+/// memory; one warp.
+extern "C" __global__ void tensor(const __half *a, const __half *b, float *c) {
+  __shared__ __align__(16) __half left[16][16], right[8][16];
+  int t = threadIdx.x;
+  for (int i = t; i < 256; i += 32)
+    left[i / 16][i % 16] = __hmul(a[i], __float2half(0.3f));
+  for (int i = t; i < 128; i += 32)
+    right[i / 16][i % 16] = b[i];
+  __syncwarp();
+  unsigned x[4], y[2];
+  unsigned from =
+      (unsigned)__cvta_generic_to_shared(&left[t % 16][t / 16 * 8]);
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+               : "r"(from));
+  from = (unsigned)__cvta_generic_to_shared(&right[t % 8][t / 8 % 2 * 8]);
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
+               : "=r"(y[0]), "=r"(y[1])
+               : "r"(from));
+  float d[4];
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+               "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%10,%10,%10};"
+               : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+               : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]),
+                 "r"(y[1]), "f"(0.1f));
+  for (int i = 0; i < 4; ++i)
+    c[(t / 4 + i / 2 * 8) * 8 + t % 4 * 2 + i % 2] = d[i];
+}
+
+/// c = a b of halves, n by n, a warp a tile of 16 by 16.
+extern "C" __global__ void fragments(const __half *a, const __half *b,
+                                     float *c, int n) {
+  using namespace nvcuda::wmma;
+  fragment<matrix_a, 16, 16, 16, __half, row_major> left;
+  fragment<matrix_b, 16, 16, 16, __half, col_major> right;
+  fragment<accumulator, 16, 16, 16, float> sum;
+  fill_fragment(sum, 0.1f);
+  for (int k = 0; k < n; k += 16) {
+    load_matrix_sync(left, a + blockIdx.y * 16 * n + k, n);
+    load_matrix_sync(right, b + blockIdx.x * 16 * n + k, n);
+    mma_sync(sum, left, right, sum);
+  }
+  store_matrix_sync(c + blockIdx.y * 16 * n + blockIdx.x * 16, sum, n,
+                    mem_row_major);
+}
