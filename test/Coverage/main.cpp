@@ -3,8 +3,8 @@
 //
 // How much of what compilers make of CUDA C++ the virtual device runs. Each
 // kernel of kernels.txt is run whole, under each schedule where asked; its
-// answer is checked on the host. Fails below --least percent of what a compiler
-// accepts, and on any finding.
+// answer is checked on the host. A finding or a wrong answer counts as not run;
+// fails below --least percent of what a compiler accepts.
 //
 //===----------------------------------------------------------------------===//
 

@@ -143,7 +143,8 @@ struct LaunchResult {
   std::string output; ///< Of printf, capped.
 };
 
-/// The true value of a float in memory and the bound on |held - true|.
+/// The true value of a float in memory and the bound on |held - true|, which is
+/// infinite where nothing can be said. Not known: the held value, exact.
 struct ShadowValue {
   double value = 0, bound = 0;
   bool isKnown = false;

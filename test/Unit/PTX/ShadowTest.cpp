@@ -231,6 +231,18 @@ TEST_F(ShadowTest, PairsOfHalves) {
   EXPECT_FALSE(at(8).isKnown);
 }
 
+TEST_F(ShadowTest, PairsOfSingles) {
+  setFloat(0, 0.1f);
+  setFloat(1, 0.7f);
+  compute("mov.b64 %rd1, {%f1, %f2};\nmul.rn.f32x2 %rd2, %rd1, %rd1;\n"
+          "add.rn.f32x2 %rd2, %rd2, %rd1;\nmov.b64 {%f5, %f4}, %rd2;\n"
+          "st.global.f32 [%out+64], %f5;");
+  double a = 0.1f, b = 0.7f;
+  expect(b * b + b, unit32 * 1.6, unit32 * 1.7);
+  EXPECT_DOUBLE_EQ(at(16).value, a * a + a);
+  EXPECT_NEAR(at(16).bound, unit32 * 0.12, unit32 * 0.01);
+}
+
 TEST_F(ShadowTest, BitTricksEndIt) {
   compute(std::string(third) + "mov.b32 %r1, %f1;\nadd.u32 %r1, %r1, 1;\n"
                                "mov.b32 %f4, %r1;");
