@@ -46,7 +46,8 @@ bool WarpRun::call(size_t at, const Op &op) {
         number >= run_.functions.byAddress.size() ||
         !run_.functions.byAddress[number]) {
       warp.fatal(op, lane, FindingKind::BadJump, address,
-                 "a call of what is no function");
+                 "calls 0x" + llvm::utohexstr(address, true) +
+                     ", where no function is");
       return false;
     }
     callee = run_.functions.byAddress[number];
@@ -78,7 +79,9 @@ bool WarpRun::call(size_t at, const Op &op) {
       base + callee->frame.localBytes > mostLocalBytes) {
     warp.fatal(op, lane, FindingKind::StackOverflow, 0,
                "calls nested " + llvm::Twine(from.depth + 1) + " deep with " +
-                   llvm::Twine(base) + " bytes of local memory");
+                   llvm::Twine(base) + " bytes of local memory; at most " +
+                   llvm::Twine(mostDepth) + " deep and " +
+                   llvm::Twine(mostLocalBytes) + " bytes are allowed");
     return false;
   }
   std::shared_ptr<Frame> frame = enter(*callee, group.mask, base);

@@ -87,7 +87,10 @@ void WarpRun::checkWritten(const Op &op, LaneMask active) {
           name = warp.frame->program->function->registers[number].name;
     }
     warp.report(op, lane, FindingKind::Uninitialized, 0,
-                name + " is used, and nothing wrote it");
+                (name[0] == '%' || name.find(' ') != std::string::npos
+                     ? ""
+                     : "register ") +
+                    name + " is used, and nothing wrote it");
   }
   if (isExchange)
     return;

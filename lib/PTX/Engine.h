@@ -166,6 +166,7 @@ public:
   enum class Outcome : uint8_t {
     Done,
     Spent,   ///< More to do.
+    Spun,    ///< Looked at the same memory again and again at the end.
     Waiting, ///< Did nothing but wait for other blocks.
     Stuck,   ///< Can never go on; reported.
   };
@@ -179,6 +180,8 @@ public:
   // The scheduler's: since when it has done nothing but wait.
   uint64_t waitedIn = 0;
   unsigned timesWaited = 0;
+  /// How many slices had got on when its last one ended in spinning, or 0.
+  uint64_t spunIn = 0;
 
   Block block;
   Launch &launch;

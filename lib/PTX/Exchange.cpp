@@ -40,6 +40,7 @@ void shuffle(Warp &warp, const Op &op, LaneMask active) {
   const auto *clamps = warp.lanes<uint32_t>(op.operand(2));
   uint32_t results[warpLanes];
   LaneMask inRange = 0, absent = 0, written = 0;
+  unsigned absentSource = 0; ///< What the first lane of `absent` reads.
   LaneMask hasValue =
       op.mayBeUninitialized ? warp.written(op.operand(0)) : allLanes;
   forLanes(active, [&](unsigned lane) {
@@ -75,6 +76,8 @@ void shuffle(Warp &warp, const Op &op, LaneMask active) {
       results[lane] = values[from];
     } else {
       results[lane] = undefinedValue;
+      if (!absent)
+        absentSource = from;
       absent |= LaneMask(1) << lane;
     }
   });
@@ -93,7 +96,8 @@ void shuffle(Warp &warp, const Op &op, LaneMask active) {
   // and drop the value.
   if (absent)
     warp.remark(op, firstLane(absent), FindingKind::ShuffleMask, 0,
-                "reads a lane that takes no part: the value is undefined");
+                "reads lane " + llvm::Twine(absentSource) +
+                    ", which takes no part: the value is undefined");
 }
 
 /// The predicate source, negated as the instruction says.

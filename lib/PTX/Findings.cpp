@@ -2,7 +2,7 @@
 //===----------------------------------------------------------------------===//
 //
 // What a kernel did wrong: how it is collected, where it happened, what it says
-// to people. Of the same fault at the same instruction, the one of the lowest
+// to people. Of the same fault at the same line, the one of the lowest
 // block and thread is kept, so that what is told does not hang on which host
 // thread came first.
 //
@@ -148,14 +148,19 @@ static auto orderOf(const Finding &finding) {
   auto reversed = [](const std::array<unsigned, 3> &of) {
     return std::array<unsigned, 3>{of[2], of[1], of[0]};
   };
-  return std::make_tuple(reversed(finding.block), reversed(finding.thread));
+  return std::make_tuple(reversed(finding.block), reversed(finding.thread),
+                         finding.ptxLine);
 }
 
 void FindingSink::add(Finding finding, bool isRemark) {
   std::lock_guard<std::mutex> held(lock);
   std::vector<Finding> &to = isRemark ? remarks : findings;
   for (Finding &known : to) {
-    if (known.kind != finding.kind || known.ptxLine != finding.ptxLine ||
+    // Loops that a compiler unrolls are many instructions of one line.
+    bool isSamePlace = finding.file.empty() ? known.ptxLine == finding.ptxLine
+                                            : known.file == finding.file &&
+                                                  known.line == finding.line;
+    if (known.kind != finding.kind || !isSamePlace ||
         known.kernel != finding.kernel)
       continue;
     uint64_t count = known.count + finding.count;

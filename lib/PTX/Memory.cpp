@@ -229,6 +229,25 @@ Error Memory::unmapHost(void *pointer) {
 
 Region *Memory::find(uint64_t address) { return impl->find(address); }
 
+const Region *Memory::nearest(uint64_t address) const {
+  if (address < pageBytes)
+    return nullptr;
+  const Region *before = nullptr, *behind = nullptr;
+  auto after = impl->allocations.upper_bound(address);
+  if (after != impl->allocations.end())
+    behind = &after->second.region;
+  if (after != impl->allocations.begin())
+    before = &std::prev(after)->second.region;
+  if (before && address - before->address < before->bytes)
+    return before;
+  // The zones' sizes say what is near: beyond them an address is just wrong.
+  uint64_t past = before ? address - (before->address + before->bytes) : ~0ull;
+  uint64_t ahead = behind ? behind->address - address : ~0ull;
+  if (std::min(past, ahead) > mostGuard)
+    return nullptr;
+  return past <= ahead ? before : behind;
+}
+
 std::string Memory::describe(uint64_t address) const {
   if (address < pageBytes)
     return address ? (Twine(address) + " bytes from null").str()
@@ -242,18 +261,8 @@ std::string Memory::describe(uint64_t address) const {
   auto bytes = [](uint64_t count) {
     return std::to_string(count) + (count == 1 ? " byte" : " bytes");
   };
-  const Region *before = nullptr, *behind = nullptr;
-  auto after = impl->allocations.upper_bound(address);
-  if (after != impl->allocations.end())
-    behind = &after->second.region;
-  if (after != impl->allocations.begin())
-    before = &std::prev(after)->second.region;
-  if (before && address - before->address < before->bytes)
-    return bytes(address - before->address) + " into " + text(*before);
-  // The zones' sizes say what is near: beyond them an address is just wrong.
-  uint64_t past = before ? address - (before->address + before->bytes) : ~0ull;
-  uint64_t ahead = behind ? behind->address - address : ~0ull;
-  if (std::min(past, ahead) > mostGuard) {
+  const Region *near = nearest(address);
+  if (!near) {
     for (auto [name, window] :
          {std::pair("shared", sharedWindow), std::pair("local", localWindow),
           std::pair("parameter", paramWindow)})
@@ -262,10 +271,14 @@ std::string Memory::describe(uint64_t address) const {
                " memory";
     return "no allocation is near";
   }
-  if (past <= ahead)
-    return past ? bytes(past) + " past the end of " + text(*before)
-                : "the end of " + text(*before);
-  return bytes(ahead) + " before " + text(*behind);
+  if (address < near->address)
+    return bytes(near->address - address) + " before " + text(*near);
+  uint64_t offset = address - near->address;
+  if (offset < near->bytes)
+    return bytes(offset) + " into " + text(*near);
+  return offset == near->bytes
+             ? "the end of " + text(*near)
+             : bytes(offset - near->bytes) + " past the end of " + text(*near);
 }
 
 uint64_t Memory::freeBytes() const { return impl->limit - impl->used; }

@@ -79,6 +79,8 @@ public:
   }
   /// For messages: "40 bytes past the end of an allocation of 4096 bytes".
   std::string describe(uint64_t address) const;
+  /// The one that `describe` speaks of, or null.
+  const Region *nearest(uint64_t address) const;
   uint64_t freeBytes() const;
 
   // What the host does. Errors: a range that is in no region, or leaves it.

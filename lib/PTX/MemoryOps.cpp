@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "MemoryOps.h"
+#include "AsyncCopy.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -361,6 +362,36 @@ Place locate(Warp &warp, const MemoryInfo &info, uint64_t address) {
   return place;
 }
 
+std::string describeAddress(Warp &warp, uint64_t address) {
+  for (auto [name, window] : {std::pair("shared memory", sharedWindow),
+                              std::pair("local memory", localWindow),
+                              std::pair("the parameters", paramWindow)})
+    if (address - window < windowBytes)
+      return "offset " + std::to_string(address - window) + " of " + name;
+  Launch &launch = *warp.block->launch;
+  std::string text = launch.memory->describe(address);
+  const Region *region = launch.memory->nearest(address);
+  // The parameter that points there, if there is one alone.
+  std::optional<size_t> found;
+  const std::vector<KernelParameter> &parameters = launch.program->parameters;
+  for (size_t i = 0; region && i < parameters.size(); ++i) {
+    uint64_t value = 0;
+    if (parameters[i].bytes != sizeof(value) ||
+        parameters[i].offset + sizeof(value) > launch.params.bytes)
+      continue;
+    std::memcpy(&value, launch.params.data + parameters[i].offset,
+                sizeof(value));
+    if (value - region->address >= region->bytes)
+      continue;
+    if (found)
+      return text;
+    found = i;
+  }
+  if (found)
+    text += " (parameter " + std::to_string(*found) + ")";
+  return text;
+}
+
 // Checks of one lane. ---------------------------------------------------------
 
 bool checkLane(Warp &warp, const Op &op, unsigned lane, const MemoryInfo &info,
@@ -388,17 +419,18 @@ bool checkLane(Warp &warp, const Op &op, unsigned lane, const MemoryInfo &info,
   if (room < bytes) {
     std::string where;
     if (place.space == Space::Global) {
-      const Memory &memory = *warp.block->launch->memory;
       if (room) {
         // The first bytes are inside.
         const Region &region = *place.region;
-        where = (Twine(bytes - room) + " of them past the end of " +
-                 (region.name.empty() ? Twine("an allocation")
-                                      : "`" + Twine(region.name) + "`") +
-                 " of " + Twine(region.bytes) + " bytes")
+        where = (", " + Twine(bytes - room) + " of them past " +
+                 describeAddress(warp, region.address + region.bytes))
                     .str();
       } else {
-        where = memory.describe(address);
+        where = " at ";
+        if (!warp.block->launch->memory->nearest(address) &&
+            address >= uint64_t(1) << 16)
+          where += "0x" + llvm::utohexstr(address, true) + ": ";
+        where += describeAddress(warp, address);
         if (address - sharedWindow < windowBytes ||
             address - localWindow < windowBytes)
           where += ", which is not global memory";
@@ -410,32 +442,61 @@ bool checkLane(Warp &warp, const Op &op, unsigned lane, const MemoryInfo &info,
       const char *name = place.space == Space::Local    ? "local memory"
                          : place.space == Space::Shared ? "shared memory"
                                                         : "the parameters";
-      where = ("offset " + Twine(place.offset) + " in " + name + " of " +
+      // Before its beginning, for addresses of 32 bits.
+      auto offset = int64_t(place.offset);
+      if (offset >> 31 == 1)
+        offset = int32_t(offset);
+      where = (" at offset " + Twine(offset) + " in " + name + " of " +
                Twine(size) + " bytes")
                   .str();
     }
     warp.fatal(op, lane, FindingKind::OutOfBounds, genericAddress(place),
-               Twine(did) + Twine(bytes) + " bytes at " + where);
+               Twine(did) + Twine(bytes) + " bytes" + where);
     return false;
   }
   if (genericAddress(place) % alignment) {
     warp.fatal(op, lane, FindingKind::Misaligned, genericAddress(place),
                Twine(did) + Twine(bytes) + " bytes at 0x" +
-                   llvm::utohexstr(genericAddress(place), true) +
+                   llvm::utohexstr(genericAddress(place), true) + ", " +
+                   describeAddress(warp, genericAddress(place)) +
                    ", which is not a multiple of " + Twine(alignment));
     return false;
   }
   if (isWrite && (place.space == Space::Param ||
                   (place.region && place.region->isConst))) {
-    warp.fatal(op, lane, FindingKind::WriteToConst, genericAddress(place),
-               "writes " + Twine(bytes) + " bytes to " +
-                   (place.space == Space::Param
-                        ? "the kernel's parameters"
-                        : "read-only memory, " +
-                              warp.block->launch->memory->describe(address)));
+    warp.fatal(
+        op, lane, FindingKind::WriteToConst, genericAddress(place),
+        "writes " + Twine(bytes) + " bytes to " +
+            (place.space == Space::Param
+                 ? "the kernel's parameters"
+                 : "read-only memory, " + describeAddress(warp, address)));
     return false;
   }
   return true;
+}
+
+/// The asynchronous copy that is to write there, and whose it is.
+static std::string describeCopy(Warp &warp, unsigned lane, uint64_t address) {
+  for (const std::unique_ptr<Warp> &owner : warp.block->warps) {
+    if (!owner->clock || !owner->clock->async)
+      continue;
+    const auto &queue =
+        *static_cast<const AsyncQueue *>(owner->clock->async.get());
+    for (const AsyncQueue::Copy &copy : queue.copies)
+      for (LaneMask rest = copy.lanes; rest; rest &= rest - 1) {
+        unsigned at = __builtin_ctz(rest);
+        uint64_t to = genericAddress(locate(warp, *copy.to, copy.target[at]));
+        if (address - to >= copy.bytes)
+          continue;
+        if (owner.get() == &warp && at == lane)
+          return "the thread's own asynchronous copy";
+        std::array<unsigned, 3> thread = owner->threadOf(at);
+        return "the asynchronous copy of thread (" + std::to_string(thread[0]) +
+               "," + std::to_string(thread[1]) + "," +
+               std::to_string(thread[2]) + ")";
+      }
+  }
+  return "an asynchronous copy";
 }
 
 void reportInFlight(Warp &warp, const Op &op, unsigned lane,
@@ -445,10 +506,12 @@ void reportInFlight(Warp &warp, const Op &op, unsigned lane,
     ++at;
   warp.report(op, lane, FindingKind::AsyncInFlight,
               genericAddress(checked.place) + at,
-              Twine(isWrite ? "overwrites" : "reads") +
-                  " bytes that an asynchronous copy is still to write; its "
-                  "wait must come first, and a barrier where another thread "
-                  "copies");
+              Twine(isWrite ? "overwrites" : "reads") + " what " +
+                  describeCopy(warp, lane, genericAddress(checked.place) + at) +
+                  " is still to write, at " +
+                  describeAddress(warp, genericAddress(checked.place) + at) +
+                  "; its wait must come first, and a barrier where another "
+                  "thread copies");
 }
 
 void reportUnwritten(Warp &warp, const Op &op, unsigned lane,
@@ -471,7 +534,7 @@ void reportUnwritten(Warp &warp, const Op &op, unsigned lane,
     where = "the parameters, offset " + std::to_string(checked.place.offset);
     break;
   default:
-    where = warp.block->launch->memory->describe(genericAddress(checked.place));
+    where = describeAddress(warp, genericAddress(checked.place));
     break;
   }
   warp.report(op, lane, FindingKind::Uninitialized,

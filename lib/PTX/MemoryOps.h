@@ -72,6 +72,10 @@ inline uint64_t genericAddress(const Place &place) {
   }
 }
 
+/// For messages: "offset 8 of shared memory", "8 bytes into an allocation of
+/// 256 bytes (parameter 1)".
+std::string describeAddress(Warp &warp, uint64_t address);
+
 /// Checks bounds and alignment, and that a written place may be; ends the
 /// launch and gives nullptr where not. `data` and `state` of the first byte.
 struct Checked {

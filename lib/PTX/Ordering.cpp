@@ -11,6 +11,7 @@
 #include "Ordering.h"
 
 #include "Block.h"
+#include "MemoryOps.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -727,6 +728,8 @@ void reportConflict(const View &view, const Touch &touch, uint64_t old,
       touch.address ? touch.address : touch.region.address + touch.word * 4;
   bool isSameBlock = !((old ^ view.base) & cell::blockMask);
   std::string them = who(view, old, touch);
+  std::string where = describeAddress(
+      touch.warp, view.isShared ? sharedWindow + touch.word * 4 : address);
   if (conflict == Conflict::WriteAfterWrite && touch.newWord) {
     bool isSame = true;
     const uint8_t *now = touch.region.data + touch.word * 4;
@@ -738,8 +741,8 @@ void reportConflict(const View &view, const Touch &touch, uint64_t old,
                         view.isShared ? FindingKind::SharedRace
                                       : FindingKind::GlobalRace,
                         address,
-                        "writes the value that " + Twine(them) +
-                            " wrote there, with nothing that orders the two");
+                        "writes the value that " + Twine(them) + " wrote, at " +
+                            where + "; nothing orders the two");
       return;
     }
   }
@@ -751,8 +754,8 @@ void reportConflict(const View &view, const Touch &touch, uint64_t old,
     if (messages && covers(messages->tolerated, block, first, last, tick)) {
       touch.warp.remark(
           touch.op, touch.lane, FindingKind::UnorderedMessage, address,
-          "reads what " + Twine(them) +
-              " wrote and released; the atomic that saw it and the barrier "
+          "reads what " + Twine(them) + " wrote and released, at " + where +
+              "; the atomic that saw it and the barrier "
               "after it do not acquire: a fence after the atomic would");
       return;
     }
@@ -760,8 +763,9 @@ void reportConflict(const View &view, const Touch &touch, uint64_t old,
       touch.warp.report(touch.op, touch.lane, FindingKind::UnorderedMessage,
                         address,
                         "reads what " + Twine(them) +
-                            " wrote and released by a flag; the flag was read "
-                            "without an acquire and without a fence after it");
+                            " wrote and released by a flag, at " + where +
+                            "; the flag was read without an acquire and "
+                            "without a fence after it");
       return;
     }
     const FlagRead *flag = flagFrom(view, old);
@@ -769,8 +773,8 @@ void reportConflict(const View &view, const Touch &touch, uint64_t old,
     if (flag && (flag->address ^ address) >> 2) {
       touch.warp.report(
           touch.op, touch.lane, FindingKind::UnorderedMessage, address,
-          "reads what " + Twine(them) + " wrote; a flag at 0x" +
-              llvm::utohexstr(flag->address, true) +
+          "reads what " + Twine(them) + " wrote, at " + where + "; a flag at " +
+              describeAddress(touch.warp, flag->address) +
               " was seen, but no fence or release of the writer orders the "
               "data before it");
       return;
@@ -793,10 +797,11 @@ void reportConflict(const View &view, const Touch &touch, uint64_t old,
       : touch.isStrong
           ? "; this access is atomic or volatile, the other one is not"
           : "";
-  touch.warp.report(touch.op, touch.lane,
-                    view.isShared ? FindingKind::SharedRace
-                                  : FindingKind::GlobalRace,
-                    address, Twine(text) + them + did + "; " + want + mixed);
+  touch.warp.report(
+      touch.op, touch.lane,
+      view.isShared ? FindingKind::SharedRace : FindingKind::GlobalRace,
+      address,
+      Twine(text) + them + did + ", at " + where + "; " + want + mixed);
 }
 
 /// Both strong and of scopes that include each other.

@@ -16,6 +16,7 @@
 #include "Shadow.h"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <thread>
 
@@ -28,6 +29,8 @@ static constexpr uint64_t blockQuantum = uint64_t(1) << 21;
 static constexpr uint64_t cooperativeQuantum = uint64_t(1) << 14;
 /// Turns in which all blocks do nothing but wait, before that is a deadlock.
 static constexpr unsigned mostWaits = 16;
+/// For blocks that spin to see what those on other host threads do meanwhile.
+static constexpr std::chrono::microseconds spinPause(200);
 
 BlockRun::BlockRun(Launch &launch, const FunctionTable &functions)
     : launch(launch), functions(functions) {
@@ -140,7 +143,7 @@ BlockRun::Outcome BlockRun::run(Tally &tally, uint64_t quantum,
     }
     if (allSpin && ++spinRounds >= (launch.shape.cooperative ? 2u : 8u)) {
       spinRounds = 0;
-      return finish(Outcome::Spent);
+      return finish(Outcome::Spun);
     }
     if (!allSpin)
       spinRounds = 0;
@@ -196,6 +199,8 @@ private:
   /// Counts slices in which something happened; how many blocks have done
   /// nothing but wait since the last one.
   uint64_t epoch = 1, numWaiting = 0;
+  /// Counts slices that ended neither in spinning nor in waiting.
+  uint64_t advances = 1;
   uint64_t executed = 0;
   std::deque<std::unique_ptr<BlockRun>> aside;
   std::vector<std::unique_ptr<BlockRun>> unused;
@@ -203,8 +208,12 @@ private:
 
 std::optional<Pool::Item> Pool::take() {
   std::unique_lock<std::mutex> held(lock);
+  bool hasPaused = false;
   for (;;) {
-    if (launch.findings->isStopped() || numDone == numBlocks)
+    auto isOver = [&] {
+      return launch.findings->isStopped() || numDone == numBlocks;
+    };
+    if (isOver())
       return std::nullopt;
     bool mayBegin = nextBlock < numBlocks && numResident < mostResident;
     // All that were put aside have had another turn, or all have to begin.
@@ -223,6 +232,17 @@ std::optional<Pool::Item> Pool::take() {
       ++numRunning;
       resumed = 0;
       return item;
+    }
+    // All behind it spun or waited too. What they wait for may be with a
+    // host thread that the system does not run: they would spend the budget.
+    if (!aside.empty() && !mayBegin && numRunning && !hasPaused &&
+        aside.front()->spunIn == advances) {
+      hasPaused = true;
+      uint64_t before = advances;
+      changed.wait_for(held, spinPause, [&] {
+        return isOver() || advances != before || !numRunning;
+      });
+      continue;
     }
     if (!aside.empty()) {
       Item item;
@@ -243,6 +263,9 @@ void Pool::giveBack(Item item, BlockRun::Outcome outcome, uint64_t ran) {
   executed += ran;
   uint64_t budget = launch.options.instructionBudget;
   BlockRun *run = item.run.get();
+  bool hasSpun = outcome == BlockRun::Outcome::Spun;
+  advances += !hasSpun && outcome != BlockRun::Outcome::Waiting;
+  run->spunIn = hasSpun ? advances : 0;
   auto stopWith = [&](FindingKind kind, const std::string &message) {
     if (launch.findings->isStopped())
       return;

@@ -59,7 +59,9 @@ struct Finding {
   uint64_t address = 0;
   /// One sentence: what was touched, what was expected, by whom it was written.
   std::string message;
-  uint64_t count = 1; ///< Of the same kind at the same instruction.
+  /// Of the same kind at the same line of the source, or of the PTX where
+  /// there is no line info.
+  uint64_t count = 1;
 
   /// "out of bounds at softmax.cu:12 (PTX line 40 `ld.global…`): …; block
   /// (0,0,0), thread (31,0,0)".

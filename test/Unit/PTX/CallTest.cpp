@@ -106,7 +106,8 @@ ZERO:
   Finding finding = runFaulty(kernel("mov.u32 %t, 5000;\n" + body, sum),
                               FindingKind::StackOverflow);
   EXPECT_EQ(finding.message,
-            "calls nested 1000 deep with 16000 bytes of local memory");
+            "calls nested 1000 deep with 16000 bytes of local memory; at most "
+            "1000 deep and 524288 bytes are allowed");
 }
 
 TEST_F(CallTest, ByAddress) {
@@ -141,7 +142,7 @@ TEST_F(CallTest, ByAddress) {
   Finding finding =
       runFaulty(kernel(body("12345"), functions), FindingKind::BadJump);
   EXPECT_EQ(finding.thread[0], 8u);
-  EXPECT_EQ(finding.message, "a call of what is no function");
+  EXPECT_EQ(finding.message, "calls 0x3039, where no function is");
 }
 
 TEST_F(CallTest, LocalVariablesAreOfTheFrame) {

@@ -117,7 +117,7 @@ protected:
 
   /// A device of its own for each run, so that none sees another's memory.
   llvm::Expected<LaunchResult> launch(const std::string &ptx,
-                                      const Order &order) {
+                                      const Order &order, uint64_t budget) {
     const FaultCase &fault = GetParam();
     std::unique_ptr<VirtualGpu> gpu = makeVirtualGpu(VirtualGpuOptions());
     llvm::Expected<unsigned> module = gpu->loadModule(ptx);
@@ -141,7 +141,7 @@ protected:
     options.schedule = order.schedule;
     options.seed = order.seed;
     options.hostThreads = order.hostThreads;
-    options.instructionBudget = 1 << 19;
+    options.instructionBudget = budget;
     return gpu->launch(*module, fault.kernel, fault.shape, block, options);
   }
 
@@ -227,7 +227,7 @@ TEST_P(FaultsTest, IsFound) {
   wanted.split(either, '|');
   for (const Order &order : orders) {
     SCOPED_TRACE(describe(order));
-    llvm::Expected<LaunchResult> result = launch(ptx, order);
+    llvm::Expected<LaunchResult> result = launch(ptx, order, 1 << 17);
     ASSERT_TRUE(bool(result)) << toString(result.takeError());
     std::vector<Finding> &told = isRemark ? result->remarks : result->findings;
     bool isFound = false;
@@ -258,7 +258,7 @@ TEST_P(FaultsTest, TwinIsClean) {
   std::string ptx = readInput(fault.source + ".clean.ptx");
   for (const Order &order : orders) {
     SCOPED_TRACE(describe(order));
-    llvm::Expected<LaunchResult> result = launch(ptx, order);
+    llvm::Expected<LaunchResult> result = launch(ptx, order, 1 << 26);
     ASSERT_TRUE(bool(result)) << toString(result.takeError());
     EXPECT_TRUE(result->completed);
     for (const Finding &finding : result->findings)

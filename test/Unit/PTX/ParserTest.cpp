@@ -377,7 +377,30 @@ TEST(ParserTest, LineInformation) {
   EXPECT_EQ(code[0].line, 10u);
   EXPECT_EQ(code[1].file, 2u);
   EXPECT_EQ(code[1].line, 20u);
+  EXPECT_EQ(code[0].siteFile, 1u);
+  EXPECT_EQ(code[0].siteLine, 10u);
+  // The place in the kernel's own file.
+  EXPECT_EQ(code[1].siteFile, 1u);
+  EXPECT_EQ(code[1].siteLine, 7u);
   EXPECT_EQ(module->files, (std::vector<std::string>{"", "a.cu", "b.h"}));
+}
+
+TEST(ParserTest, LinesOfInlinedCode) {
+  // A function of the kernel's file, which calls one of a header, which calls
+  // another.
+  auto module =
+      parse(".visible .entry k() {\n.loc 1 10 3\nret;\n"
+            ".loc 1 4 5, function_name $f, inlined_at 1 10 3\nret;\n"
+            ".loc 2 20 5, function_name $g, inlined_at 1 4 5\nret;\n"
+            ".loc 2 30 5, function_name $h, inlined_at 2 20 5\nret;\n}\n");
+  ASSERT_TRUE(module);
+  const std::vector<Instruction> &code = module->functions[0].code;
+  unsigned sites[] = {10, 4, 4, 4}, lines[] = {10, 4, 20, 30};
+  for (unsigned i = 0; i < 4; ++i) {
+    EXPECT_EQ(code[i].siteFile, 1u);
+    EXPECT_EQ(code[i].siteLine, sites[i]);
+    EXPECT_EQ(code[i].line, lines[i]);
+  }
 }
 
 TEST(ParserTest, CommentsPragmasAndMarkers) {

@@ -104,7 +104,8 @@ TEST_F(WarpOpsTest, ALaneOutsideItsMask) {
   Finding finding =
       runFaulty(kernel("shfl.sync.idx.b32 %r1, %t, 0, 31, 0xffff;\nexit;\n"),
                 FindingKind::ShuffleMask);
-  EXPECT_EQ(finding.message, "lanes 16-31 not in the mask 0xffff that it gives");
+  EXPECT_EQ(finding.message,
+            "lanes 16-31 not in the mask 0xffff that it gives");
   EXPECT_EQ(finding.thread[0], 16u);
 }
 
