@@ -148,7 +148,7 @@ BlockRun::Outcome BlockRun::run(Tally &tally, uint64_t quantum,
     if (!allSpin)
       spinRounds = 0;
   }
-  return finish(Outcome::Spent);
+  return finish(spinRounds ? Outcome::Spun : Outcome::Spent);
 }
 
 namespace {

@@ -26,7 +26,7 @@ KERNEL last_block_fence_first(const float *in, float *parts, unsigned *count,
                               float *out) {
   __shared__ bool isLast;
   int t = threadIdx.x;
-  parts[blockIdx.x * blockDim.x + t] = in[t];
+  parts[blockIdx.x * blockDim.x + t] = in[t]; // FAULT
   PICK(__syncthreads(), );
   if (t == 0)
     __threadfence();
