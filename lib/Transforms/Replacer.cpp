@@ -54,6 +54,7 @@ LogicalResult Replacer::put(KernelSite &site, KernelOutcome &outcome) {
   changed = true;
   outcome.kind = KernelOutcome::Kind::Replaced;
   outcome.remark = "Replaced";
+  outcome.detail.clear(); // Of the miss that led to a search.
   return success();
 }
 
@@ -134,8 +135,20 @@ LogicalResult Replacer::one(KernelSite &site, RecordStore *store,
     outcome.record = std::move(found->record);
   }
   bool hit = outcome.record.has_value();
-  if (!hit)
+  if (!hit) {
     keep("StoreMiss", "no record", "no record in the store for " + *target);
+    // Who searched without a GPU finds records that nothing takes by default.
+    if (store && options.accept == AcceptLevel::Measured) {
+      llvm::Expected<LookUp> modelled =
+          store->best(*key, *target, EvidenceLevel::Modelled);
+      if (!modelled)
+        llvm::consumeError(modelled.takeError());
+      else if (modelled->record)
+        keep("StoreMiss", "only modelled",
+             "no measured record in the store for " + *target +
+                 ", only modelled ones; accept=modelled takes them");
+    }
+  }
   if (!hit || (options.searchesOn && options.searchesOn(*key))) {
     // The same kernel again is the same question: asked once a run.
     auto [known, isNew] = missed.try_emplace(*key + *target);

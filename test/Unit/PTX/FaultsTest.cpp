@@ -227,7 +227,7 @@ TEST_P(FaultsTest, IsFound) {
   wanted.split(either, '|');
   for (const Order &order : orders) {
     SCOPED_TRACE(describe(order));
-    llvm::Expected<LaunchResult> result = launch(ptx, order, 1 << 17);
+    llvm::Expected<LaunchResult> result = launch(ptx, order, 1 << 20);
     ASSERT_TRUE(bool(result)) << toString(result.takeError());
     std::vector<Finding> &told = isRemark ? result->remarks : result->findings;
     bool isFound = false;
