@@ -15,7 +15,9 @@
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/ADT/bit.h"
 
+#include <array>
 #include <cmath>
+#include <mutex>
 
 using llvm::StringRef;
 using llvm::Twine;
@@ -23,6 +25,12 @@ using llvm::Twine;
 namespace fsr::ptx {
 
 namespace {
+
+/// Held from the note of an update to its end; a few share one.
+std::mutex &turnAt(uint64_t location) {
+  static std::array<std::mutex, 256> turns;
+  return turns[location / 16 % turns.size()];
+}
 
 enum class Update : uint8_t {
   Add,
@@ -285,6 +293,12 @@ void atomic(Warp &warp, const Op &op, LaneMask active) {
              (info.update != Update::Exchange || info.hasResult))
       reportUnwritten(warp, op, lane, checked, bytes);
     bool orders = warp.checksRaces && region.writers;
+    bool isGlobal = checked.place.space == Space::Global;
+    // Whoever updates last is also noted last: else the last block of a grid,
+    // which alone goes on, would find another's update after its own.
+    std::unique_lock<std::mutex> inTurn;
+    if (orders && isGlobal)
+      inTurn = std::unique_lock<std::mutex>(turnAt(location));
     if (orders) {
       if (info.hasResult)
         noteFlagRead(Touch{warp, op, lane, region, checked.place.offset / 4,
@@ -294,7 +308,6 @@ void atomic(Warp &warp, const Op &op, LaneMask active) {
       publishAt(warp, LaneMask(1) << lane, location, info.scope, releases,
                 /*isUpdate=*/true);
     }
-    bool isGlobal = checked.place.space == Space::Global;
     bool isTainted = byAddress >> lane & 1;
     bool isSchedule = dependsOnOrder(info);
     for (unsigned v = 0; v < info.vector; ++v) {
