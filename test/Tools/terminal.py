@@ -160,7 +160,12 @@ def main():
     if rest:
         print("left behind: " + rest)
     running = ", ".join(sorted(before.values())) or "nothing"
+    # Nobody waits for what a killed process leaves; it takes a moment.
+    until = time.monotonic() + (10 if args.signal == "KILL" else 0)
     there = still_there(before)
+    while there and time.monotonic() < until:
+        time.sleep(0.05)
+        there = still_there(before)
     left = ", ".join(sorted(there.values())) or "nothing"
     print(f"status {status}, before: {running}, after: {left}")
     for pid in there:
