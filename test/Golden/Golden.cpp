@@ -12,8 +12,10 @@
 #include "Programs.h"
 
 #include "fsr/Support/Error.h"
+#include "fsr/Support/Files.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FileSystem.h"
 
 #include <map>
 
@@ -153,6 +155,24 @@ llvm::Expected<GoldenFile> readGolden(llvm::StringRef bytes) {
     file.programs.push_back(std::move(program));
   }
   return file;
+}
+
+llvm::Expected<GoldenFile> loadGolden(const llvm::Twine &path) {
+  constexpr uint64_t most = uint64_t(64) << 20;
+  std::string whole = path.str(), bytes;
+  auto pieceAt = [&](unsigned i) { return whole + "." + std::to_string(i); };
+  bool isInPieces =
+      !llvm::sys::fs::exists(whole) && llvm::sys::fs::exists(pieceAt(1));
+  for (unsigned i = 1; i == 1 || llvm::sys::fs::exists(pieceAt(i)); ++i) {
+    llvm::Expected<std::string> piece =
+        readFile(isInPieces ? pieceAt(i) : whole, most);
+    if (!piece)
+      return piece.takeError();
+    bytes += *piece;
+    if (!isInPieces)
+      break;
+  }
+  return readGolden(bytes);
 }
 
 llvm::Expected<GoldenFile>

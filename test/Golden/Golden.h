@@ -38,6 +38,9 @@ struct GoldenFile {
 
 std::string writeGolden(const GoldenFile &file);
 llvm::Expected<GoldenFile> readGolden(llvm::StringRef bytes);
+/// Reads `path`, or where it is not there its pieces, `path`.1 and on, which
+/// `split` makes of a file that is too large to be checked in.
+llvm::Expected<GoldenFile> loadGolden(const llvm::Twine &path);
 
 /// A form or a kernel that has no result, and why.
 struct Refusal {

@@ -63,9 +63,7 @@ int main(int argc, char **argv) {
       words.push_back(word);
   }
   llvm::StringRef command = words.empty() ? "" : words[0];
-  auto golden = [&](size_t which) {
-    return check(readGolden(check(readFile(words[which]))));
-  };
+  auto golden = [&](size_t which) { return check(loadGolden(words[which])); };
   if (command == "record" && words.size() == 3) {
     std::vector<Form> forms = check(parseForms(check(readFile(words[1]))));
     std::unique_ptr<Runner> runner =

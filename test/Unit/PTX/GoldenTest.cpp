@@ -72,8 +72,7 @@ std::vector<std::string> complaints(const GoldenFile &file,
 
 TEST(GoldenTest, VirtualDeviceGivesWhatHardwareGave) {
   std::string folder = FSR_TEST_GOLDEN;
-  GoldenFile file = take(
-      readGolden(take(readFile(folder + "/h200.golden", uint64_t(64) << 20))));
+  GoldenFile file = take(loadGolden(folder + "/h200.golden"));
   CheckResult result = take(checkVirtual(file));
   for (const std::string &one :
        complaints(file, result.unsupported,

@@ -230,7 +230,7 @@ TEST_F(MmaTest, AgreesWithPlainProducts) {
 
 TEST_F(MmaTest, BothSetsOfHandlersAgree) {
   if (!hasWideVectors())
-    GTEST_SKIP();
+    GTEST_SKIP() << "needs an x86-64 CPU with AVX2, FMA and F16C";
   for (const Form &form : forms) {
     SCOPED_TRACE(form.name);
     layOut(form);
