@@ -161,7 +161,7 @@ public:
   BlockRun(Launch &launch, const FunctionTable &functions);
   ~BlockRun();
 
-  void reset(uint64_t linear);
+  void reset(ChosenBlock chosen);
 
   enum class Outcome : uint8_t {
     Done,

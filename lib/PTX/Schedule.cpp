@@ -48,7 +48,8 @@ BlockRun::BlockRun(Launch &launch, const FunctionTable &functions)
 
 BlockRun::~BlockRun() = default;
 
-void BlockRun::reset(uint64_t linear) {
+void BlockRun::reset(ChosenBlock chosen) {
+  uint64_t linear = chosen.number;
   const LaunchShapeOf &shape = launch.shape;
   block.linear = linear;
   // Blocks of a cluster follow one another.
@@ -69,6 +70,8 @@ void BlockRun::reset(uint64_t linear) {
     unsigned threads = std::min(block.numThreads - i * warpLanes, warpLanes);
     LaneMask existing =
         threads == warpLanes ? allLanes : (LaneMask(1) << threads) - 1;
+    if (!(chosen.warps >> i & 1))
+      existing = 0;
     runs[i]->warp.clock = nullptr;
     runs[i]->warp.async = nullptr; // It was the clock's.
     runs[i]->warp.counters = Counters();
@@ -151,17 +154,31 @@ BlockRun::Outcome BlockRun::run(Tally &tally, uint64_t quantum,
   return finish(spinRounds ? Outcome::Spun : Outcome::Spent);
 }
 
+static uint64_t blocksToRun(const Launch &launch) {
+  const auto &grid = launch.shape.grid;
+  return launch.options.blocks.empty()
+             ? uint64_t(grid[0]) * grid[1] * grid[2]
+             : launch.options.blocks.size();
+}
+
 namespace {
 /// The blocks of a launch, and who runs which.
 class Pool {
 public:
   Pool(Launch &launch, const FunctionTable &functions, unsigned mostResident)
       : launch(launch), functions(functions), mostResident(mostResident) {
-    const auto &grid = launch.shape.grid;
-    numBlocks = uint64_t(grid[0]) * grid[1] * grid[2];
+    numBlocks = blocksToRun(launch);
     order = Random(launch.options.seed);
-    // A stride that meets each block once, for schedules other than lockstep.
-    if (launch.options.schedule != Schedule::Lockstep && numBlocks > 2) {
+    BlockOrder wanted = launch.options.order;
+    if (wanted == BlockOrder::OfSchedule &&
+        launch.options.schedule != Schedule::Lockstep)
+      wanted = BlockOrder::Random;
+    if (wanted == BlockOrder::Descending) {
+      stride = numBlocks - 1;
+      firstBlock = numBlocks - 1;
+    }
+    // A stride that meets each block once.
+    if (wanted == BlockOrder::Random && numBlocks > 2) {
       do
         stride = 1 + order.next() % (numBlocks - 1);
       while (std::__gcd(stride, numBlocks) != 1);
@@ -315,10 +332,13 @@ void Pool::work(Tally &tally) {
   while (std::optional<Item> item = take()) {
     if (!item->run)
       item->run = std::make_unique<BlockRun>(launch, functions);
-    if (item->isNew)
-      item->run->reset((firstBlock + uint64_t((unsigned __int128)item->number *
-                                              stride % numBlocks)) %
-                       numBlocks);
+    if (item->isNew) {
+      uint64_t at = (firstBlock + uint64_t((unsigned __int128)item->number *
+                                           stride % numBlocks)) %
+                    numBlocks;
+      const std::vector<ChosenBlock> &chosen = launch.options.blocks;
+      item->run->reset(chosen.empty() ? ChosenBlock{at} : chosen[at]);
+    }
     uint64_t ran = 0;
     BlockRun::Outcome outcome = item->run->run(tally, quantum, ran);
     giveBack(std::move(*item), outcome, ran);
@@ -363,8 +383,7 @@ void BlockRun::place(Finding &finding) const {
 void runBlocks(Launch &launch, const FunctionTable &functions,
                unsigned mostResident, Tally &tally) {
   Pool pool(launch, functions, mostResident);
-  const auto &grid = launch.shape.grid;
-  uint64_t numBlocks = uint64_t(grid[0]) * grid[1] * grid[2];
+  uint64_t numBlocks = blocksToRun(launch);
   unsigned numThreads = launch.options.hostThreads;
   if (!numThreads)
     numThreads = std::max(1u, std::thread::hardware_concurrency());

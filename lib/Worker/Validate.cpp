@@ -14,6 +14,7 @@
 
 #include "fsr/Support/Error.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -103,7 +104,13 @@ double Evaluation::factorOf(const TaskBuffer &buffer,
   double factor = 8 * std::sqrt(terms);
   if (set.repeats)
     factor = std::max(factor, 2 * terms);
-  return factor * unitRoundoff(buffer.argument->element);
+  factor *= unitRoundoff(buffer.argument->element);
+  return trueValues ? trueValues->narrowed(buffer.index, factor) : factor;
+}
+
+double Evaluation::tinyOf(const TaskBuffer &buffer) const {
+  return 8 * std::sqrt(std::max<double>(1, task.work.accumulation)) *
+         smallestStep(buffer.argument->element, task.fastMath);
 }
 
 llvm::StringRef Evaluation::ruleOf(const TaskBuffer &buffer,
@@ -263,6 +270,7 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
       return std::move(error);
     placedShifted = set.shifted;
   }
+  buffers->share(set);
   if (!originalKnown)
     if (llvm::Error error = learnOriginal(set, poison))
       return std::move(error);
@@ -270,6 +278,12 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
     return std::move(error);
   if (llvm::Error error = buffers->poisonOutputs(poison))
     return std::move(error);
+  // Equal values need no true ones.
+  bool asksTruth = trueValues && !(set.exact && originalDeterministic);
+  if (asksTruth)
+    if (llvm::Error error =
+            trueValues->prepare(*buffers, set, request.options.full))
+      return std::move(error);
   auto before = buffers->hashReadOnly();
   if (!before)
     return before.takeError();
@@ -282,35 +296,28 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
   auto goesOn = runCandidateOn(set, poison, *before);
   if (!goesOn || !*goesOn)
     return goesOn;
-  std::vector<uint64_t> first;
   if (twice) {
-    auto hashes = buffers->hashWritten();
-    if (!hashes)
-      return hashes.takeError();
-    first = *hashes;
+    // Nothing is compared before the second run: true values must not exist
+    // while a candidate runs.
+    if (llvm::Error error = keepFirstRun())
+      return std::move(error);
+    order = secondOrder;
+    goesOn = runCandidateOn(set, poison, *before);
+    order = ptx::BlockOrder::OfSchedule;
+    if (!goesOn || !*goesOn)
+      return goesOn;
   }
   if (llvm::Error error = buffers->maskStashes(maskKey))
     return std::move(error);
+  if (asksTruth)
+    if (llvm::Error error = findTruth())
+      return std::move(error);
   goesOn = compareOutputs(set, poison, false);
-  if (!goesOn || !*goesOn || !twice)
-    return goesOn;
-
-  if (llvm::Error error = buffers->maskStashes(maskKey))
-    return std::move(error);
-  goesOn = runCandidateOn(set, poison, *before);
-  if (!goesOn || !*goesOn)
-    return goesOn;
-  auto second = buffers->hashWritten();
-  if (!second)
-    return second.takeError();
-  if (*second == first)
-    return true;
-  // Floating-point atomics do this honestly; a race does it too. What is left
-  // to demand is that every run keeps to the bound.
-  candidateDeterministic = false;
-  if (llvm::Error error = buffers->maskStashes(maskKey))
-    return std::move(error);
-  return compareOutputs(set, poison, false);
+  if (goesOn && *goesOn && twice)
+    goesOn = compareRuns(set, poison);
+  if (trueValues)
+    trueValues->drop();
+  return goesOn;
 }
 
 llvm::Expected<bool> Evaluation::mismatch(const TaskBuffer &buffer,
@@ -361,9 +368,11 @@ Evaluation::compareOne(const TaskBuffer &buffer, const InputSet &set,
   compare.hasPoison = buffer.poisoned();
   compare.poison = TaskBuffers::poisonBits(poison, buffer.elementBytes());
   if (compare.mode == FsrBound) {
+    auto goesOn = compareTrue(buffer, set, out, original);
+    if (!goesOn || !*goesOn)
+      return goesOn;
     compare.factor = factorOf(buffer, set);
-    compare.tiny = 8 * std::sqrt(std::max<double>(1, task.work.accumulation)) *
-                   smallestStep(buffer.argument->element, task.fastMath);
+    compare.tiny = tinyOf(buffer);
     FsrCompare rows = compare;
     rows.out = 0;
     if (llvm::Error error = helpers.rowMaximum(rows, rowMaxima))
@@ -374,8 +383,15 @@ Evaluation::compareOne(const TaskBuffer &buffer, const InputSet &set,
   if (!difference)
     return difference.takeError();
   bitsDiffered += difference->bitsDiffer;
-  if (!difference->failing)
+  if (difference->failing) {
+    auto byTruth = excused(buffer, compare);
+    if (!byTruth)
+      return byTruth.takeError();
+    if (*byTruth == difference->failing)
+      difference->failing = 0;
+  } else {
     worstRatio = std::max(worstRatio, fsrDouble(difference->worst));
+  }
   if (!buffer.contiguous() && !buffer.overlapping()) {
     // Elements and the storage between them, against elements alone.
     FsrCompare storage = compare;
@@ -466,8 +482,7 @@ Evaluation::compareConditioned(llvm::ArrayRef<const TaskBuffer *> beyond,
     compare.hasPoison = buffer.poisoned();
     compare.poison = TaskBuffers::poisonBits(poison, buffer.elementBytes());
     compare.factor = factorOf(buffer, set);
-    compare.tiny = 8 * std::sqrt(std::max<double>(1, task.work.accumulation)) *
-                   smallestStep(buffer.argument->element, task.fastMath);
+    compare.tiny = tinyOf(buffer);
     FsrCompare rowsOf = compare;
     rowsOf.out = 0;
     if (llvm::Error error = helpers.rowMaximum(rowsOf, rowMaxima))
@@ -480,7 +495,10 @@ Evaluation::compareConditioned(llvm::ArrayRef<const TaskBuffer *> beyond,
     auto difference = helpers.compare(compare);
     if (!difference)
       return difference.takeError();
-    if (difference->failing)
+    auto byTruth = excused(buffer, compare);
+    if (!byTruth)
+      return byTruth.takeError();
+    if (difference->failing > *byTruth)
       return mismatch(buffer, out, original, *difference, set);
     conditioned = true;
     worstRatio = std::max(worstRatio, fsrDouble(difference->worst));
@@ -504,6 +522,8 @@ llvm::Expected<bool> Evaluation::validateSets(llvm::StringRef name,
   worstRatio = 0;
   bitsDiffered = 0;
   conditioned = false;
+  if (trueValues)
+    trueValues->beginPhase();
   std::string words;
   bool demandsBits = true;
   for (size_t i = 0; i < sets.size(); ++i) {
@@ -536,6 +556,14 @@ llvm::Expected<bool> Evaluation::validateSets(llvm::StringRef name,
                                  : boundRule.str();
   if (!demandsBits && repeats)
     rule += ("; where values repeat, " + repeatRule).str();
+  if (trueValues && !demandsBits) {
+    if (auto check = trueValues->check(words)) {
+      rule += "; where true values are known, by those";
+      result.evidence.checks.push_back(std::move(*check));
+    }
+    if (std::string missing = trueValues->missing(); !missing.empty())
+      detail += "; " + missing;
+  }
   addCheck(name, true, words, rule, detail);
   return true;
 }
@@ -591,9 +619,20 @@ llvm::Expected<bool> Evaluation::validateQuick() {
 }
 
 llvm::Expected<bool> Evaluation::validateFull() {
-  auto goesOn = validateSets("input-battery", inputs->battery(), false);
-  if (!goesOn || !*goesOn || !virtualDevice)
+  std::vector<InputSet> battery = inputs->battery();
+  auto goesOn = validateSets("input-battery", battery, false);
+  buffers->share(InputSet());
+  if (!goesOn || !*goesOn)
     return goesOn;
+  bool sharing = llvm::any_of(
+      battery, [](const InputSet &set) { return !set.standIns.empty(); });
+  addCheck("aliasing", true, "the workload's own",
+           "written buffers are proved disjoint from all others; read-only "
+           "ones may be one",
+           sharing ? "read-only buffers of one type and shape at one address"
+                   : "no two read-only buffers have one type and shape");
+  if (!virtualDevice)
+    return true;
   return validateSchedules();
 }
 
