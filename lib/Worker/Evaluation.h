@@ -118,6 +118,7 @@ private:
 
   // Repeat.cpp
   llvm::Error keepFirstRun();
+  llvm::Error maskFirstRun();
   /// The second run stands in the buffers.
   llvm::Expected<bool> compareRuns(const InputSet &set, Poison poison);
 

@@ -11,6 +11,8 @@
 
 #include "fsr/Support/Hash.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -32,6 +34,13 @@ bool narrowRange(const KernelTask &task) {
   return std::any_of(
       task.arguments.begin(), task.arguments.end(),
       [](const Argument &a) { return a.element == ElementType::F16; });
+}
+
+/// A candidate may rely on what is said of every launch.
+bool areDisjoint(const KernelTask &task, const std::string &a,
+                 const std::string &b) {
+  return llvm::is_contained(task.facts, a + " and " + b + " do not overlap") ||
+         llvm::is_contained(task.facts, b + " and " + a + " do not overlap");
 }
 
 FillRecipe recipe(llvm::StringRef family, std::vector<double> parameters) {
@@ -147,7 +156,8 @@ std::optional<InputSet> InputPlan::shared(uint64_t index) const {
                     other.sizes == argument.sizes &&
                     other.strides == argument.strides &&
                     (isFloat(argument.element) ||
-                     set.fills[i].print() == set.fills[j].print());
+                     set.fills[i].print() == set.fills[j].print()) &&
+                    !areDisjoint(task, argument.name, other.name);
       if (!isLike)
         continue;
       set.standIns[i] = j;

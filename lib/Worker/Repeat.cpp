@@ -28,11 +28,25 @@ llvm::Error Evaluation::keepFirstRun() {
     if (llvm::Error error = helpers.copy(*copy, buffer.data, buffer.extent))
       return error;
   }
+  return maskFirstRun();
+}
+
+/// A second run must not find what the first one gave.
+llvm::Error Evaluation::maskFirstRun() {
+  size_t at = 0;
+  for (const TaskBuffer &buffer : buffers->buffers())
+    if (buffer.stash)
+      if (llvm::Error error =
+              helpers.mask(firstCopies[at++], buffer.extent,
+                           ~maskKey - buffer.index))
+        return error;
   return llvm::Error::success();
 }
 
 llvm::Expected<bool> Evaluation::compareRuns(const InputSet &set,
                                              Poison poison) {
+  if (llvm::Error error = maskFirstRun())
+    return std::move(error);
   std::vector<DevicePointer> copies;
   copies.swap(firstCopies);
   auto second = buffers->hashWritten();

@@ -630,7 +630,7 @@ llvm::Expected<bool> Evaluation::validateFull() {
            "written buffers are proved disjoint from all others; read-only "
            "ones may be one",
            sharing ? "read-only buffers of one type and shape at one address"
-                   : "no two read-only buffers have one type and shape");
+                   : "no two read-only buffers of one type and shape may be one");
   if (!virtualDevice)
     return true;
   return validateSchedules();

@@ -45,18 +45,18 @@ inline std::string matmulPtx(llvm::StringRef name, llvm::StringRef step,
           name + R"((.param .u64 pa, .param .u64 pb, .param .u64 pc) {
   .reg .pred %p;
   .reg .b16 %h;
-  .reg .b32 %k, %row, %col, %tid, %bits;
+  .reg .b32 %k, %row, %col, %at, %bits;
   .reg .f32 %x, %y, %acc, %other, %swap;
   .reg .b64 %a, %b, %c, %off;
   ld.param.u64 %a, [pa];
   ld.param.u64 %b, [pb];
   ld.param.u64 %c, [pc];
   mov.u32 %row, %ctaid.y;
-  mov.u32 %tid, %tid.y;
-  mad.lo.u32 %row, %row, 16, %tid;
+  mov.u32 %at, %tid.y;
+  mad.lo.u32 %row, %row, 16, %at;
   mov.u32 %col, %ctaid.x;
-  mov.u32 %tid, %tid.x;
-  mad.lo.u32 %col, %col, 16, %tid;
+  mov.u32 %at, %tid.x;
+  mad.lo.u32 %col, %col, 16, %at;
   mul.wide.u32 %off, %row, 256;
   add.s64 %a, %a, %off;
   mul.wide.u32 %off, %col, 4;

@@ -82,6 +82,7 @@ TEST_F(TrueValuesTest, QuickChecksSeeIt) {
 }
 
 TEST_F(TrueValuesTest, OneElementIsOff) {
+  trying.task.work.exactOnIntegers = false;
   // The last by some ulps, which a sum of 2^30 terms may be.
   trying.task.work.accumulation = int64_t(1) << 30;
   std::string off = R"(  setp.lt.u32 %p, %row, 31;
@@ -103,7 +104,8 @@ TEST_F(TrueValuesTest, RunsThatDiffer) {
   shr.u32 %k, %k, 8;
   and.b32 %k, %k, 7;
   cvt.rn.f32.u32 %x, %k;
-  fma.rn.f32 %acc, %x, 0f34000000, %acc;
+  mul.f32 %x, %x, 0f34000000;
+  fma.rn.f32 %acc, %x, %acc, %acc;
 )";
   auto with = [&](llvm::StringRef more) {
     std::string ptx = matmulPtx("fast", plainStep, word + more.str());

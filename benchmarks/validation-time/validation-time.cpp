@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// How long validation takes, stage by stage: the quick and the full ladder for
+// a small layer_norm and a small matmul, without the race.
+//
+//   validation-time [--device=auto|virtual|cuda|...] [--checks]
+//
+// A worker serves on a thread, as it does in a process of its own; what passes
+// between two of its messages belongs to the phase that the first one told.
+// Images are PTX, so a GPU's driver compiles them: that is in the phases
+// "original-load" and "candidate-load". Each ladder runs twice, the second one
+// is printed.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsr/Backend/VirtualBackend.h"
+#include "fsr/Device/Protocol.h"
+#include "fsr/Support/Error.h"
+#include "fsr/Support/Files.h"
+#include "fsr/Support/Frame.h"
+#include "fsr/Support/Hash.h"
+#include "fsr/Worker/Worker.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <chrono>
+#include <sys/socket.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace fsr;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Subject {
+  const char *name, *task;
+  LaunchShape shape;
+};
+
+const Subject subjects[] = {
+    {"layer_norm",
+     "96265d6cd7aff9254a905e91da796873974ec10476eb516fd2ab59561907d4df",
+     {{32, 1, 1}, {256, 1, 1}, {1, 1, 1}, 0}},
+    {"matmul",
+     "318d227369af310eecf2bf09721b589d533c75aca3eedcd13f2fcecba85813d4",
+     {{5, 6, 1}, {16, 16, 1}, {1, 1, 1}, 0}},
+};
+
+llvm::ExitOnError check("validation-time: error: ");
+
+class Peer {
+public:
+  explicit Peer(Backend &backend) {
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0)
+      check(makeError(ErrorKind::Unavailable, "no socket pair"));
+    fd = pair[0];
+    worker = std::thread([&backend, end = pair[1]] {
+      if (!backend.virtualDevice())
+        check(backend.makeCurrent());
+      serveDevice(backend, end, end);
+      close(end);
+    });
+  }
+  ~Peer() {
+    shutdown(fd, SHUT_WR);
+    worker.join();
+    close(fd);
+  }
+  void send(llvm::json::Object header, std::string blob = "") {
+    Frame frame;
+    frame.header = std::move(header);
+    frame.blob = std::move(blob);
+    check(writeFrame(fd, frame));
+  }
+  llvm::json::Object receive() {
+    auto frame = check(readFrame(fd, Deadline::in(std::chrono::seconds(600))));
+    if (!frame)
+      check(makeError(ErrorKind::Unavailable, "the worker is gone"));
+    return frame->header;
+  }
+
+private:
+  int fd = -1;
+  std::thread worker;
+};
+
+/// Phases in the order in which they first come, with milliseconds.
+using Times = std::vector<std::pair<std::string, double>>;
+
+Times runLadder(Peer &peer, const WireEvaluate &request, EvaluateResult &to) {
+  Times times;
+  auto add = [&](const std::string &phase, double ms) {
+    for (auto &one : times)
+      if (one.first == phase) {
+        one.second += ms;
+        return;
+      }
+    times.push_back({phase, ms});
+  };
+  std::string phase = "request";
+  Clock::time_point since = Clock::now();
+  peer.send(*toJSON(request).getAsObject());
+  while (true) {
+    llvm::json::Object event = peer.receive();
+    Clock::time_point now = Clock::now();
+    add(phase, std::chrono::duration<double, std::milli>(now - since).count());
+    since = now;
+    llvm::StringRef name = event.getString("event").value_or("");
+    if (name == "started") {
+      phase = event.getString("phase").value_or("").str();
+      continue;
+    }
+    if (name != "result")
+      check(makeError(ErrorKind::Unavailable,
+                      event.getString("message").value_or("no result")));
+    llvm::json::Path::Root root("result");
+    if (!fromJSON(llvm::json::Value(std::move(event)), to, root))
+      check(root.getError());
+    return times;
+  }
+}
+
+void measure(Peer &peer, const Subject &subject, bool showChecks) {
+  std::string folder = FSR_BENCHMARKS;
+  auto text = check(readFile(folder + "/store/tasks/" + subject.task + ".json",
+                             1 << 20));
+  KernelTask task = check(parseTask(text));
+  auto candidate = check(readFile(
+      folder + "/validation-time/" + subject.name + ".ptx", 1 << 20));
+  WireEvaluate request;
+  request.task = task;
+  request.referenceHash = request.referencePtxHash =
+      sha256(task.reference.ptx);
+  request.candidateHash = request.candidatePtxHash = sha256(candidate);
+  ResolvedLaunch launch;
+  launch.kernel = "fast";
+  for (const Argument &argument : task.arguments)
+    launch.args.push_back(argument.name);
+  launch.shape = subject.shape;
+  request.plan.launches = {launch};
+  request.options.measure = false;
+  for (const std::string &image : {task.reference.ptx, candidate}) {
+    peer.send(llvm::json::Object{{"op", "image"}, {"hash", sha256(image)}},
+              image);
+    peer.receive();
+  }
+  for (bool full : {false, true}) {
+    request.options.full = full;
+    EvaluateResult result;
+    Times times;
+    for (unsigned turn = 0; turn < 2; ++turn) {
+      request.options.seed = turn;
+      times = runLadder(peer, request, result);
+    }
+    double sum = 0;
+    for (const auto &one : times)
+      sum += one.second;
+    llvm::outs() << llvm::formatv("{0}, {1} ladder: {2:f1} ms, {3}\n",
+                                  subject.name, full ? "full" : "quick", sum,
+                                  nameOf(result.verdict));
+    if (result.verdict != Verdict::Undecided)
+      llvm::outs() << "  " << result.message << '\n';
+    for (const auto &[phase, ms] : times)
+      llvm::outs() << llvm::formatv("  {0,-20} {1,8:f1} ms\n", phase, ms);
+    for (const Check &one : result.evidence.checks)
+      if (showChecks)
+        llvm::outs() << "  " << (one.passed ? "passed " : "FAILED ") << one.name
+                     << ": " << one.rule << "; " << one.detail << '\n';
+  }
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  std::string device = "auto";
+  bool showChecks = false;
+  for (int i = 1; i < argc; ++i) {
+    llvm::StringRef word = argv[i];
+    if (word.consume_front("--device=")) {
+      device = word.str();
+    } else if (word == "--checks") {
+      showChecks = true;
+    } else {
+      llvm::errs() << "usage: validation-time [--device=DEVICE] [--checks]\n";
+      return 2;
+    }
+  }
+  auto backend = check(openBackend(device));
+  Peer peer(*backend);
+  for (const Subject &subject : subjects)
+    measure(peer, subject, showChecks);
+  return 0;
+}
