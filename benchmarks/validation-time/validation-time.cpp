@@ -26,6 +26,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <chrono>
+#include <ctime>
 #include <sys/socket.h>
 #include <thread>
 #include <unistd.h>
@@ -89,27 +90,38 @@ private:
   std::thread worker;
 };
 
-/// Phases in the order in which they first come, with milliseconds.
-using Times = std::vector<std::pair<std::string, double>>;
+/// Milliseconds: passed, and of the processor. On a busy machine the second
+/// tells more.
+struct Phase {
+  std::string name;
+  double wall = 0, processor = 0;
+};
+/// In the order in which they first come.
+using Times = std::vector<Phase>;
+
+double processorMs() { return 1000.0 * double(std::clock()) / CLOCKS_PER_SEC; }
 
 Times runLadder(Peer &peer, const WireEvaluate &request, EvaluateResult &to) {
   Times times;
-  auto add = [&](const std::string &phase, double ms) {
-    for (auto &one : times)
-      if (one.first == phase) {
-        one.second += ms;
-        return;
-      }
-    times.push_back({phase, ms});
+  auto phaseOf = [&](const std::string &name) -> Phase & {
+    for (Phase &one : times)
+      if (one.name == name)
+        return one;
+    times.push_back({name});
+    return times.back();
   };
   std::string phase = "request";
   Clock::time_point since = Clock::now();
+  double processorSince = processorMs();
   peer.send(*toJSON(request).getAsObject());
   while (true) {
     llvm::json::Object event = peer.receive();
     Clock::time_point now = Clock::now();
-    add(phase, std::chrono::duration<double, std::milli>(now - since).count());
+    Phase &current = phaseOf(phase);
+    current.wall += std::chrono::duration<double, std::milli>(now - since).count();
+    current.processor += processorMs() - processorSince;
     since = now;
+    processorSince = processorMs();
     llvm::StringRef name = event.getString("event").value_or("");
     if (name == "started") {
       phase = event.getString("phase").value_or("").str();
@@ -157,16 +169,20 @@ void measure(Peer &peer, const Subject &subject, bool showChecks) {
       request.options.seed = turn;
       times = runLadder(peer, request, result);
     }
-    double sum = 0;
-    for (const auto &one : times)
-      sum += one.second;
-    llvm::outs() << llvm::formatv("{0}, {1} ladder: {2:f1} ms, {3}\n",
-                                  subject.name, full ? "full" : "quick", sum,
-                                  nameOf(result.verdict));
+    Phase sum;
+    for (const Phase &one : times) {
+      sum.wall += one.wall;
+      sum.processor += one.processor;
+    }
+    llvm::outs() << llvm::formatv(
+        "{0}, {1} ladder: {2:f1} ms, {3:f1} ms of processors, {4}\n",
+        subject.name, full ? "full" : "quick", sum.wall, sum.processor,
+        nameOf(result.verdict));
     if (result.verdict != Verdict::Undecided)
       llvm::outs() << "  " << result.message << '\n';
-    for (const auto &[phase, ms] : times)
-      llvm::outs() << llvm::formatv("  {0,-20} {1,8:f1} ms\n", phase, ms);
+    for (const Phase &one : times)
+      llvm::outs() << llvm::formatv("  {0,-20} {1,8:f1} ms {2,8:f1} ms\n",
+                                    one.name, one.wall, one.processor);
     for (const Check &one : result.evidence.checks)
       if (showChecks)
         llvm::outs() << "  " << (one.passed ? "passed " : "FAILED ") << one.name

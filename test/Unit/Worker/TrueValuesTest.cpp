@@ -102,7 +102,7 @@ TEST_F(TrueValuesTest, RunsThatDiffer) {
   trying.plan.launches[0].shape.grid = {2, 2, 1};
   std::string word = R"(  atom.global.inc.u32 %k, [turn], 4095;
   shr.u32 %k, %k, 8;
-  and.b32 %k, %k, 7;
+  and.b32 %k, %k, 1;
   cvt.rn.f32.u32 %x, %k;
   mul.f32 %x, %x, 0f34000000;
   fma.rn.f32 %acc, %x, %acc, %acc;
