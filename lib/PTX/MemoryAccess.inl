@@ -134,6 +134,27 @@ inline bool findScatter(Warp &warp, const MemoryInfo &info, uint64_t address,
   return true;
 }
 
+/// Bit i: the address of lane i is `by` past that of lane i - 1.
+inline LaneMask followersOf(const uint64_t *at, uint64_t by) {
+  LaneMask mask = 0;
+  for (unsigned i = 1; i < warpLanes; ++i)
+    mask |= LaneMask(at[i] - at[i - 1] == by) << i;
+  return mask;
+}
+
+/// Lanes in a row that read one place, or places that follow one another.
+/// Shorter ones go lane by lane.
+constexpr unsigned leastRun = 4;
+
+/// How many lanes from `lane` on `followers` joins.
+inline unsigned runAt(LaneMask followers, unsigned lane) {
+  uint64_t after = ~(uint64_t(followers) >> (lane + 1));
+  return 1 + unsigned(__builtin_ctzll(after));
+}
+inline LaneMask lanesOf(unsigned first, unsigned count) {
+  return LaneMask(((uint64_t(1) << count) - 1) << first);
+}
+
 #include "MemoryLoad.inl"
 #include "MemoryStore.inl"
 

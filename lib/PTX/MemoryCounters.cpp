@@ -44,47 +44,60 @@ unsigned countDistinct(const uint64_t *of, unsigned count) {
       bits |= uint64_t(1) << (of[i] - low);
     return __builtin_popcountll(bits);
   }
+  // Each round all put themselves into a table, and those who find themselves
+  // there are counted, once a place. The others go on, to other places.
+  uint64_t rest[64], table[64];
+  std::copy(of, of + count, rest);
   unsigned distinct = 0;
-  for (unsigned i = 0; i < count; ++i) {
-    bool isNew = true;
-    for (unsigned j = 0; j < i; ++j)
-      isNew &= of[j] != of[i];
-    distinct += isNew;
+  for (unsigned shift = 58; count; shift -= shift > 28 ? 6 : 0) {
+    auto placeOf = [&](uint64_t value) {
+      return (value - low) * 0x9e3779b97f4a7c15ull >> shift & 63;
+    };
+    uint64_t used = 0;
+    for (unsigned i = 0; i < count; ++i) {
+      uint64_t place = placeOf(rest[i]);
+      table[place] = rest[i];
+      used |= uint64_t(1) << place;
+    }
+    distinct += __builtin_popcountll(used);
+    unsigned left = 0;
+    for (unsigned i = 0; i < count; ++i) {
+      uint64_t value = rest[i];
+      rest[left] = value;
+      left += table[placeOf(value)] != value;
+    }
+    count = left;
   }
   return distinct;
 }
 
 namespace {
 
-/// Cycles of the 32 banks for one group of lanes: the most distinct words that
-/// one bank has to give.
-unsigned bankCycles(const uint64_t *words, unsigned count) {
-  uint64_t first[32];
-  uint32_t used = 0;
-  uint64_t more[64];
-  unsigned numMore = 0, perBank[32] = {}, most = count ? 1 : 0;
-  uint64_t before = ~uint64_t(0);
-  for (unsigned i = 0; i < count; ++i) {
-    if (words[i] == before)
-      continue;
-    before = words[i];
-    unsigned bank = words[i] & 31;
-    if (!(used >> bank & 1)) {
-      used |= uint32_t(1) << bank;
-      first[bank] = words[i];
-      continue;
+/// Cycles of the banks for one group of lanes: the most distinct units that one
+/// bank has to give. A unit is what a lane asks for, a word at least, so that
+/// there are 32 banks of units of 4 bytes, or 8 of 16 bytes.
+unsigned bankCycles(uint32_t *units, unsigned count, unsigned banks) {
+  // Each cycle each bank serves the last unit that asked for it.
+  uint32_t served[32];
+  unsigned cycles = 0;
+  for (; count; ++cycles) {
+    for (unsigned i = 0; i < count; ++i)
+      served[units[i] & (banks - 1)] = units[i];
+    unsigned left = 0;
+    for (unsigned i = 0; i < count; ++i) {
+      uint32_t unit = units[i];
+      units[left] = unit;
+      left += served[unit & (banks - 1)] != unit;
     }
-    if (first[bank] == words[i])
-      continue;
-    bool isNew = true;
-    for (unsigned j = 0; j < numMore; ++j)
-      isNew &= more[j] != words[i];
-    if (!isNew)
-      continue;
-    more[numMore++] = words[i];
-    most = std::max(most, ++perBank[bank] + 1);
+    count = left;
   }
-  return most;
+  return cycles;
+}
+
+bool isMarked(const Region &region, uint64_t sector) {
+  return __atomic_load_n(&region.sectors[sector / 64], __ATOMIC_RELAXED) >>
+             sector % 64 &
+         1;
 }
 
 } // namespace
@@ -108,14 +121,15 @@ void countAccess(Warp &warp, const MemoryInfo &info, LaneMask active,
     // 64-bit accesses go by halves of the warp, 128-bit ones by quarters.
     unsigned words = std::max<unsigned>(1, bytes / 4);
     unsigned group = std::max(1u, 32 / words);
+    unsigned shift = 2 + __builtin_ctz(words);
     for (unsigned begin = 0; begin < warpLanes; begin += group) {
-      uint64_t list[64];
+      uint32_t units[warpLanes];
       unsigned count = 0;
-      for (unsigned lane = begin; lane < begin + group; ++lane)
-        if (active >> lane & 1)
-          for (unsigned word = 0; word < words; ++word)
-            list[count++] = at[lane] / 4 + word;
-      counters.bankCycles += bankCycles(list, count);
+      for (unsigned lane = begin; lane < begin + group; ++lane) {
+        units[count] = uint32_t(at[lane] >> shift);
+        count += active >> lane & 1;
+      }
+      counters.bankCycles += bankCycles(units, count, group);
     }
     return;
   }
@@ -140,7 +154,9 @@ void countAccess(Warp &warp, const MemoryInfo &info, LaneMask active,
     if (!place.region || place.space != Space::Global)
       continue;
     uint64_t offset = at[lane] - place.region->address;
-    if (place.region->bytes - offset >= bytes)
+    if (place.region->bytes - offset >= bytes &&
+        !(place.region->sectors && offset / 32 == (offset + bytes - 1) / 32 &&
+          isMarked(*place.region, offset / 32)))
       markSectors(counters, *place.region, offset, bytes);
   }
   counters.globalSectors += countDistinct(list, count);
