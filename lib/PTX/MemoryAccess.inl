@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "MemoryCells.inl"
+#include "MemoryCounters.inl"
 
 /// Lanes `first` to `first + count` at `offset`, `offset + N`, …
 struct Stretch {
@@ -82,7 +83,7 @@ inline void countStretch(Warp &warp, const Stretch &stretch, uint64_t total,
   ++counters.globalRequests;
   counters.globalSectors +=
       (stretch.offset + total - 1) / 32 - stretch.offset / 32 + 1;
-  markSectors(counters, *stretch.region, stretch.offset, total);
+  markTouched(counters, *stretch.region, stretch.offset, total);
 }
 
 template <unsigned E>
@@ -163,14 +164,14 @@ inline void loadPairs(Warp &warp, const Op &op, LaneMask active) {
   const auto &info = *static_cast<const MemoryInfo *>(op.info);
   uint64_t at[warpLanes];
   addressesOf(warp, op, info, at);
-  countAccess(warp, info, active, at, /*isWrite=*/false);
+  countLanes(warp, info, active, at, /*isWrite=*/false);
   loadLanes(warp, op, info, active, at);
 }
 inline void storePairs(Warp &warp, const Op &op, LaneMask active) {
   const auto &info = *static_cast<const MemoryInfo *>(op.info);
   uint64_t at[warpLanes];
   addressesOf(warp, op, info, at);
-  countAccess(warp, info, active, at, /*isWrite=*/true);
+  countLanes(warp, info, active, at, /*isWrite=*/true);
   storeLanes(warp, op, info, active, at);
 }
 

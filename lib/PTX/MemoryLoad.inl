@@ -415,7 +415,7 @@ void load(Warp &warp, const Op &op, LaneMask active) {
   addressesOf(warp, op, info, at);
   if (tryLoad<E, V>(warp, op, info, active, at))
     return;
-  countAccess(warp, info, active, at, /*isWrite=*/false);
+  countLanes(warp, info, active, at, /*isWrite=*/false);
   if (!info.isStrong && clockOf(warp).unwritten.empty())
     active = gatherLanes<E, V>(warp, op, info, active, at);
   if (active)

@@ -238,7 +238,7 @@ void store(Warp &warp, const Op &op, LaneMask active) {
   addressesOf(warp, op, info, at);
   if (tryStore<E, V>(warp, op, info, active, at))
     return;
-  countAccess(warp, info, active, at, /*isWrite=*/true);
+  countLanes(warp, info, active, at, /*isWrite=*/true);
   if (!info.isStrong && clockOf(warp).unwritten.empty())
     active = scatterLanes<E, V>(warp, op, info, active, at);
   if (active)

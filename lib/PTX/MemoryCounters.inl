@@ -3,18 +3,13 @@
 //
 // What the accesses of a warp cost, as a GPU would see them: 32-byte sectors of
 // global memory, with those that the launch has not touched before, and cycles
-// of the 32 banks of shared memory.
+// of the 32 banks of shared memory. Included inside a namespace, by
+// MemoryAccess.inl. Loops over lanes have no branches that depend on addresses.
 //
 //===----------------------------------------------------------------------===//
 
-#include "MemoryOps.h"
-
-#include <algorithm>
-
-namespace fsr::ptx {
-
-void markSectors(Counters &counters, Region &region, uint64_t offset,
-                 uint64_t bytes) {
+inline void markTouched(Counters &counters, Region &region, uint64_t offset,
+                        uint64_t bytes) {
   if (!region.sectors || !bytes)
     return;
   uint64_t first = offset / 32, last = (offset + bytes - 1) / 32;
@@ -32,7 +27,7 @@ void markSectors(Counters &counters, Region &region, uint64_t offset,
   }
 }
 
-unsigned countDistinct(const uint64_t *of, unsigned count) {
+inline unsigned distinctOf(const uint64_t *of, unsigned count) {
   uint64_t low = of[0], high = of[0];
   for (unsigned i = 1; i < count; ++i) {
     low = std::min(low, of[i]);
@@ -46,68 +41,79 @@ unsigned countDistinct(const uint64_t *of, unsigned count) {
   }
   // Each round all put themselves into a table, and those who find themselves
   // there are counted, once a place. The others go on, to other places.
-  uint64_t rest[64], table[64];
-  std::copy(of, of + count, rest);
-  unsigned distinct = 0;
-  for (unsigned shift = 58; count; shift -= shift > 28 ? 6 : 0) {
-    auto placeOf = [&](uint64_t value) {
-      return (value - low) * 0x9e3779b97f4a7c15ull >> shift & 63;
-    };
-    uint64_t used = 0;
-    for (unsigned i = 0; i < count; ++i) {
-      uint64_t place = placeOf(rest[i]);
-      table[place] = rest[i];
+  uint32_t folded[64];
+  for (unsigned i = 0; i < count; ++i) {
+    uint64_t value = of[i] - low;
+    folded[i] = uint32_t(value ^ value >> 29) * 0x9e3779b1u;
+  }
+  uint64_t table[64], used = 0, left = 0;
+  for (unsigned i = 0; i < count; ++i) {
+    table[folded[i] >> 26] = of[i];
+    used |= uint64_t(1) << (folded[i] >> 26);
+  }
+  for (unsigned i = 0; i < count; ++i)
+    left |= uint64_t(table[folded[i] >> 26] != of[i]) << i;
+  unsigned distinct = __builtin_popcountll(used);
+  for (unsigned shift = 20; left; shift -= shift > 2 ? 6 : 0) {
+    used = 0;
+    for (uint64_t rest = left; rest; rest &= rest - 1) {
+      unsigned i = __builtin_ctzll(rest);
+      unsigned place = folded[i] >> shift & 63;
+      table[place] = of[i];
       used |= uint64_t(1) << place;
     }
     distinct += __builtin_popcountll(used);
-    unsigned left = 0;
-    for (unsigned i = 0; i < count; ++i) {
-      uint64_t value = rest[i];
-      rest[left] = value;
-      left += table[placeOf(value)] != value;
+    for (uint64_t rest = left; rest; rest &= rest - 1) {
+      unsigned i = __builtin_ctzll(rest);
+      if (table[folded[i] >> shift & 63] == of[i])
+        left &= ~(uint64_t(1) << i);
     }
-    count = left;
   }
   return distinct;
 }
 
-namespace {
-
 /// Cycles of the banks for one group of lanes: the most distinct units that one
 /// bank has to give. A unit is what a lane asks for, a word at least, so that
 /// there are 32 banks of units of 4 bytes, or 8 of 16 bytes.
-unsigned bankCycles(uint32_t *units, unsigned count, unsigned banks) {
-  // Each cycle each bank serves the last unit that asked for it.
-  uint32_t served[32];
-  unsigned cycles = 0;
-  for (; count; ++cycles) {
+inline unsigned bankCycles(const uint32_t *units, unsigned count,
+                           unsigned banks) {
+  // Mostly all go to banks of their own.
+  uint32_t used = 0;
+  for (unsigned i = 0; i < count; ++i)
+    used |= uint32_t(1) << (units[i] & (banks - 1));
+  if (unsigned(__builtin_popcount(used)) == count)
+    return count ? 1 : 0;
+  // Each cycle each bank serves the last unit that asks for it.
+  uint32_t served[warpLanes];
+  LaneMask left = allLanes >> (warpLanes - count);
+  for (unsigned i = 0; i < count; ++i)
+    served[units[i] & (banks - 1)] = units[i];
+  for (unsigned cycles = 1;; ++cycles) {
+    LaneMask waiting = 0;
     for (unsigned i = 0; i < count; ++i)
-      served[units[i] & (banks - 1)] = units[i];
-    unsigned left = 0;
-    for (unsigned i = 0; i < count; ++i) {
-      uint32_t unit = units[i];
-      units[left] = unit;
-      left += served[unit & (banks - 1)] != unit;
+      waiting |= LaneMask(served[units[i] & (banks - 1)] != units[i]) << i;
+    left &= waiting;
+    if (!left)
+      return cycles;
+    for (LaneMask rest = left; rest; rest &= rest - 1) {
+      uint32_t unit = units[__builtin_ctz(rest)];
+      served[unit & (banks - 1)] = unit;
     }
-    count = left;
   }
-  return cycles;
 }
 
-bool isMarked(const Region &region, uint64_t sector) {
+inline bool isMarked(const Region &region, uint64_t sector) {
   return __atomic_load_n(&region.sectors[sector / 64], __ATOMIC_RELAXED) >>
              sector % 64 &
          1;
 }
 
-} // namespace
-
-void countAccess(Warp &warp, const MemoryInfo &info, LaneMask active,
-                 const uint64_t *at, bool isWrite) {
+inline void countLanes(Warp &warp, const MemoryInfo &info, LaneMask active,
+                       const uint64_t *at, bool isWrite) {
   Counters &counters = warp.counters;
   unsigned lanes = __builtin_popcount(active);
   uint64_t bytes = info.bytes();
-  Place place = locate(warp, info, at[__builtin_ctz(active)]);
+  ::fsr::ptx::Place place = locate(warp, info, at[__builtin_ctz(active)]);
   uint64_t total = bytes * lanes;
   if (place.space == Space::Local) {
     (isWrite ? counters.localStoreBytes : counters.localLoadBytes) += total;
@@ -125,9 +131,14 @@ void countAccess(Warp &warp, const MemoryInfo &info, LaneMask active,
     for (unsigned begin = 0; begin < warpLanes; begin += group) {
       uint32_t units[warpLanes];
       unsigned count = 0;
-      for (unsigned lane = begin; lane < begin + group; ++lane) {
-        units[count] = uint32_t(at[lane] >> shift);
-        count += active >> lane & 1;
+      if (active == allLanes) {
+        for (; count < group; ++count)
+          units[count] = uint32_t(at[begin + count] >> shift);
+      } else {
+        for (unsigned lane = begin; lane < begin + group; ++lane) {
+          units[count] = uint32_t(at[lane] >> shift);
+          count += active >> lane & 1;
+        }
       }
       counters.bankCycles += bankCycles(units, count, group);
     }
@@ -157,9 +168,7 @@ void countAccess(Warp &warp, const MemoryInfo &info, LaneMask active,
     if (place.region->bytes - offset >= bytes &&
         !(place.region->sectors && offset / 32 == (offset + bytes - 1) / 32 &&
           isMarked(*place.region, offset / 32)))
-      markSectors(counters, *place.region, offset, bytes);
+      markTouched(counters, *place.region, offset, bytes);
   }
-  counters.globalSectors += countDistinct(list, count);
+  counters.globalSectors += distinctOf(list, count);
 }
-
-} // namespace fsr::ptx
