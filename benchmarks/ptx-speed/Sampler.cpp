@@ -30,7 +30,7 @@ namespace fsr::bench {
 const char *nameOf(Part part) {
   static constexpr const char *names[] = {
       "dispatch", "arithmetic", "memory", "atomics",
-      "ordering", "scheduling", "host"};
+      "order",    "scheduling", "host"};
   return names[unsigned(part)];
 }
 
@@ -64,28 +64,32 @@ void setTimer(long microseconds) {
 
 struct Range {
   uint64_t begin, end;
-  Part part;
+  std::string name;
 };
 
 Part partOf(llvm::StringRef name) {
   auto has = [&](llvm::StringRef piece) { return name.contains(piece); };
   if (has("runGroup") || has("runGeneral") || has("passTaint"))
     return Part::Dispatch;
-  if (has("MemoryOpsAtomic") || has("tomic"))
+  // `atomic`, `updateLanes` and what they call.
+  if (has("tomic") || has("4Turn") || has("updateLanes"))
     return Part::Atomics;
-  if (has("orderBarrier") || has("orderFence") || has("orderWarp") ||
-      has("touchRead") || has("touchWrite") || has("touchBytes") ||
-      has("learnAt") || has("publishAt") || has("Knowledge") ||
-      has("BlockClock") || has("isOrdered"))
-    return Part::Ordering;
+  for (llvm::StringRef piece :
+       {"orderBarrier", "orderFence", "orderWarp", "touchRead", "touchWrite",
+        "touchBytes", "learnAt", "publishAt", "noteFlagRead", "Knowledge",
+        "BlockClock", "isOrdered", "areInOrder", "noteReads", "noteWrites"})
+    if (has(piece))
+      return Part::Order;
   // The handlers of loads and stores, in the namespaces of CPU features.
   for (llvm::StringRef piece :
-       {"4loadILj",    "5storeILj",    "loadStretch",    "storeStretch",
-        "gatherLanes", "scatterLanes", "loadSame",       "loadLocal",
-        "storeLocal",  "tryLoad",      "tryStore",       "loadLanes",
-        "storeLanes",  "countAccess",  "countDistinct",  "markSectors",
-        "locate",      "checkLane",    "lanesAddresses", "bankCycles",
-        "MemoryInfo",  "6Memory4find"})
+       {"4loadILj",       "5storeILj",    "loadStretch",  "storeStretch",
+        "gatherLanes",    "scatterLanes", "loadRepeated", "loadRun",
+        "storeRun",       "loadSame",     "loadLocal",    "storeLocal",
+        "tryLoad",        "tryStore",     "loadLanes",    "storeLanes",
+        "countLanes",     "countAccess",  "distinctOf",   "countDistinct",
+        "markTouched",    "bankCycles",   "isStretch",    "addressesOf",
+        "lanesAddresses", "followersOf",  "locate",       "checkLane",
+        "taintLoaded",    "setStates",    "6Memory4find"})
     if (has(piece))
       return Part::Memory;
   for (llvm::StringRef piece : {"WarpRun", "BlockRun", "Scheduler", "Launch",
@@ -121,7 +125,7 @@ std::vector<Range> readSymbols() {
       if ((symbols->st_info & 15) == STT_FUNC && symbols->st_size)
         ranges.push_back({base + symbols->st_value,
                           base + symbols->st_value + symbols->st_size,
-                          partOf(names + symbols->st_name)});
+                          names + symbols->st_name});
   }
   std::sort(ranges.begin(), ranges.end(),
             [](const Range &a, const Range &b) { return a.begin < b.begin; });
@@ -150,7 +154,7 @@ Shares stopSampling() {
         [](uint64_t at, const Range &range) { return at < range.begin; });
     Part part = Part::Host;
     if (after != ranges.begin() && places[i] < std::prev(after)->end)
-      part = std::prev(after)->part;
+      part = partOf(std::prev(after)->name);
     ++shares.samples[unsigned(part)];
   }
   return shares;

@@ -22,7 +22,7 @@ enum class Part : uint8_t {
   Arithmetic, ///< Handlers that touch no memory.
   Memory,     ///< Loads, stores, their look-ups and counters.
   Atomics,
-  Ordering,   ///< Barriers, fences, and races beyond what handlers inline.
+  Order,      ///< Races, beyond what handlers inline; barriers, fences.
   Scheduling, ///< Warps, blocks, groups.
   Host,       ///< The C and C++ libraries, the kernel.
 };

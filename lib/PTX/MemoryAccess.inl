@@ -48,6 +48,17 @@ inline bool isStretch(const uint64_t *at, unsigned first, unsigned count) {
   return !off;
 }
 
+inline bool areSame(const uint64_t *at, LaneMask active) {
+  uint64_t address = at[__builtin_ctz(active)];
+  // The last lane is most likely to be another.
+  if (at[31 - __builtin_clz(active)] != address)
+    return false;
+  uint64_t off = 0;
+  for (unsigned i = 0; i < warpLanes; ++i)
+    off |= active >> i & 1 ? at[i] ^ address : 0;
+  return !off;
+}
+
 /// Where the lanes' stretch lies; false: not wholly in one region, misaligned,
 /// or in local memory.
 template <unsigned N>

@@ -72,17 +72,37 @@ inline unsigned distinctOf(const uint64_t *of, unsigned count) {
   return distinct;
 }
 
+/// Whether no bank has to give two units to `Count` lanes, of which many are
+/// next to one that asks for the same, or half of all lanes before one: false
+/// says nothing. `units` has room for as many before it.
+template <unsigned Count>
+inline bool areApart(uint32_t *units) {
+  constexpr unsigned half = Count / 2 ? Count / 2 : 1;
+  // No unit: those are offsets in a space of 4 GiB, in words.
+  for (unsigned i = 1; i <= half; ++i)
+    units[-int(i)] = ~uint32_t(0);
+  uint32_t used = 0, asking = 0;
+  for (int i = 0; i < int(Count); ++i) {
+    uint32_t unit = units[i];
+    uint32_t isNew = unit != units[i - 1] && unit != units[i - int(half)];
+    used |= isNew << (unit & (Count - 1));
+    asking += isNew;
+  }
+  return unsigned(__builtin_popcount(used)) == asking;
+}
+
 /// Cycles of the banks for one group of lanes: the most distinct units that one
 /// bank has to give. A unit is what a lane asks for, a word at least, so that
 /// there are 32 banks of units of 4 bytes, or 8 of 16 bytes.
-inline unsigned bankCycles(const uint32_t *units, unsigned count,
-                           unsigned banks) {
+inline unsigned bankCycles(uint32_t *units, unsigned count, unsigned banks) {
+  if (!count)
+    return 0;
   // Mostly all go to banks of their own.
-  uint32_t used = 0;
-  for (unsigned i = 0; i < count; ++i)
-    used |= uint32_t(1) << (units[i] & (banks - 1));
-  if (unsigned(__builtin_popcount(used)) == count)
-    return count ? 1 : 0;
+  if (count == banks && (count == 32   ? areApart<32>(units)
+                         : count == 16 ? areApart<16>(units)
+                         : count == 8  ? areApart<8>(units)
+                                       : areApart<4>(units)))
+    return 1;
   // Each cycle each bank serves the last unit that asks for it.
   uint32_t served[warpLanes];
   LaneMask left = allLanes >> (warpLanes - count);
@@ -129,7 +149,7 @@ inline void countLanes(Warp &warp, const MemoryInfo &info, LaneMask active,
     unsigned group = std::max(1u, 32 / words);
     unsigned shift = 2 + __builtin_ctz(words);
     for (unsigned begin = 0; begin < warpLanes; begin += group) {
-      uint32_t units[warpLanes];
+      uint32_t room[2 * warpLanes], *units = room + warpLanes;
       unsigned count = 0;
       if (active == allLanes) {
         for (; count < group; ++count)

@@ -92,6 +92,13 @@ inline void loadPiece(Warp &warp, const Op &op, const MemoryInfo &info,
   }
 }
 
+/// A loop over all lanes is one over a few vectors.
+template <typename Result>
+inline void setLanes(Result *to, LaneMask lanes, Result value) {
+  for (unsigned lane = 0; lane < warpLanes; ++lane)
+    to[lane] = lanes >> lane & 1 ? value : to[lane];
+}
+
 /// What a gather needs to know at each of its steps.
 struct Gather {
   CellView view;
@@ -136,11 +143,11 @@ inline bool loadRepeated(Warp &warp, const Op &op, const MemoryInfo &info,
     __builtin_memcpy(&element, data + v * E, E);
     uint64_t value = extend<E>(element, info);
     if (info.resultBits > 32)
-      for (unsigned lane = first; lane < end; ++lane)
-        warp.lanes<uint64_t>(op.result(v))[lane] = value;
+      setLanes(warp.lanes<uint64_t>(op.result(v)), lanesOf(first, end - first),
+               value);
     else
-      for (unsigned lane = first; lane < end; ++lane)
-        warp.lanes<uint32_t>(op.result(v))[lane] = uint32_t(value);
+      setLanes(warp.lanes<uint32_t>(op.result(v)), lanesOf(first, end - first),
+               uint32_t(value));
   }
   if (state & Tainted)
     for (unsigned v = 0; v < V; ++v)
@@ -398,9 +405,8 @@ bool tryLoad(Warp &warp, const Op &op, const MemoryInfo &info, LaneMask active,
       at[stretch.first + 1] == address + E * V)
     return isStretch<E * V>(at, stretch.first, stretch.count) &&
            loadStretch<E, V>(warp, op, info, active, at, stretch);
-  for (LaneMask rest = active; rest; rest &= rest - 1)
-    if (at[__builtin_ctz(rest)] != address)
-      return false;
+  if (!areSame(at, active))
+    return false;
   if (isLocal)
     return loadLocal<E, V>(warp, op, info, active,
                            info.space == Space::Local ? address

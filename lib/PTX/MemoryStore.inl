@@ -220,9 +220,8 @@ bool tryStore(Warp &warp, const Op &op, const MemoryInfo &info, LaneMask active,
       info.space == Space::Local ||
       (info.space == Space::Generic && address - localWindow < windowBytes);
   if (isLocal) {
-    for (LaneMask rest = active; rest; rest &= rest - 1)
-      if (at[__builtin_ctz(rest)] != address)
-        return false;
+    if (!areSame(at, active))
+      return false;
     return storeLocal<E, V>(warp, op, info, active,
                             info.space == Space::Local ? address
                                                        : address - localWindow);
