@@ -36,7 +36,7 @@ Measures the virtual device, with its checks on. Without a name: everything.
 
   mixes     each mix on one host thread: warp instructions a second, and what
             bounds it
-  scaling   the arithmetic, memory and matmul mixes on 1, 2, ... all cores
+  scaling   four of the mixes on 1, 2, ... all cores
   softmax   4096 by 4096 floats on all cores, a block a row, and a thread a row
   leak      1,000 different kernels, loaded, run and unloaded
 
@@ -77,28 +77,32 @@ LaunchOptions optionsOf(const Settings &settings, unsigned threads) {
   return options;
 }
 
-/// The least processor time; of the processor, since the machine may have other
-/// work. `count`: of warp instructions.
-double best(Bench &bench, const LaunchOptions &options, unsigned repeats,
-            bool isWall, uint64_t &count) {
-  double least = 0;
+/// The least of several runs. Time of the processor where other work on the
+/// machine must not count.
+struct Times {
+  double seconds = 0, processor = 0;
+  uint64_t count = 0; ///< Of warp instructions.
+};
+Times best(Bench &bench, const LaunchOptions &options, unsigned repeats) {
+  Times times;
   for (unsigned i = 0; i < repeats; ++i) {
     Run run = bench.run(options);
     if (!i)
       printFindings(run.result);
-    count = run.result.counters.warpInstructions;
-    double seconds = isWall ? run.seconds : run.processor;
-    if (!i || seconds < least)
-      least = seconds;
+    times.count = run.result.counters.warpInstructions;
+    if (!i || run.seconds < times.seconds)
+      times.seconds = run.seconds;
+    if (!i || run.processor < times.processor)
+      times.processor = run.processor;
   }
-  return least;
+  return times;
 }
 
 void measureMix(const Mix &mix, const Settings &settings) {
   Bench bench(mix, settings.kernels);
   LaunchOptions options = optionsOf(settings, 1);
-  uint64_t count = 0;
-  double seconds = best(bench, options, settings.repeats, false, count);
+  Times whole = best(bench, options, settings.repeats);
+  double seconds = whole.processor, count = double(whole.count);
   double rate = count / seconds / 1e6;
   outs() << format("%-17s %6.1f M/s, %5.1f ns each", mix.name, rate,
                    seconds * 1e9 / count);
@@ -114,8 +118,7 @@ void measureMix(const Mix &mix, const Settings &settings) {
       LaunchOptions less = options;
       less.checkRaces &= races;
       less.trackTaint &= taint;
-      return best(bench, less, std::max(1u, settings.repeats / 2), false,
-                  count);
+      return best(bench, less, std::max(1u, settings.repeats / 2)).processor;
     };
     double noRaces = without(false, true), noTaint = without(true, false),
            neither = without(false, false);
@@ -126,9 +129,12 @@ void measureMix(const Mix &mix, const Settings &settings) {
                      100 * std::max(0.0, 1 - neither / seconds),
                      count / neither / 1e6);
   }
+  // A system's clock may tick no more than 100 times a second.
   startSampling();
-  for (unsigned i = 0; i < std::max(1u, settings.repeats / 2); ++i)
-    bench.run(options);
+  double sampled = 0;
+  do
+    sampled += bench.run(options).processor;
+  while (sampled < 1);
   Shares shares = stopSampling();
   if (!shares.total)
     return;
@@ -150,20 +156,41 @@ const Mix *findMix(StringRef name) {
   return nullptr;
 }
 
+double loadOfMachine() {
+  double loads[1] = {0};
+  return getloadavg(loads, 1) == 1 ? loads[0] : 0;
+}
+
+/// By the wall clock on a machine that has nothing else to do. Else by what all
+/// threads together need of the processor, which is the same for any number of
+/// them where they do not hinder one another.
 void measureScaling(const Settings &settings) {
   unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-  for (const char *name : {"arithmetic", "memory", "matmul16"}) {
+  bool isBusy = loadOfMachine() > 0.5 * cores;
+  if (isBusy)
+    outs() << format("scaling by processor time, since the machine is busy "
+                     "(load %.1f)\n",
+                     loadOfMachine());
+  for (const char *name :
+       {"arithmetic", "memory", "matmul16", "histogram_shared"}) {
     Bench bench(*findMix(name), settings.kernels);
-    double one = 0;
+    Times one;
     for (unsigned threads = 1;; threads = std::min(threads * 2, cores)) {
-      uint64_t count = 0;
-      double seconds = best(bench, optionsOf(settings, threads),
-                            settings.repeats, true, count);
+      Times times = best(bench, optionsOf(settings, threads), settings.repeats);
       if (threads == 1)
-        one = seconds;
-      outs() << format("%-17s %2u of %u cores: %6.1f M/s, %.2f times one\n",
-                       name, threads, cores, count / seconds / 1e6,
-                       one / seconds);
+        one = times;
+      double byWall = one.seconds / times.seconds;
+      double byProcessor = threads * one.processor / times.processor;
+      double ratio = isBusy ? byProcessor : byWall;
+      outs() << format("%-17s %2u of %u cores: %6.1f M/s by the wall clock; "
+                       "%.2f times one (wall clock %.2f, processor %.2f)",
+                       name, threads, cores, times.count / times.seconds / 1e6,
+                       ratio, byWall, byProcessor);
+      if (threads > 1)
+        outs() << format("; wanted %.1f: %s", 0.8 * threads,
+                         verdict(ratio >= 0.8 * threads));
+      outs() << "\n";
+      outs().flush();
       if (threads == cores)
         break;
     }
@@ -179,12 +206,12 @@ void measureSoftmax(const Settings &settings) {
   };
   for (const Mix &mix : whole) {
     Bench bench(mix, settings.kernels);
-    uint64_t count = 0;
-    double seconds = best(bench, optionsOf(settings, 0),
-                          std::min(3u, settings.repeats), true, count);
+    Times times =
+        best(bench, optionsOf(settings, 0), std::min(3u, settings.repeats));
+    double seconds = times.seconds;
     outs() << format("%-17s %.2f s for 4096 x 4096 on %u cores, %6.1f M/s",
                      mix.name, seconds, std::thread::hardware_concurrency(),
-                     count / seconds / 1e6);
+                     times.count / seconds / 1e6);
     if (&mix == whole)
       outs() << "; wanted 3 s: " << verdict(seconds < 3);
     outs() << "\n";
@@ -307,5 +334,6 @@ int main(int argc, char **argv) {
       return 2;
     }
   }
+  printMachine();
   return isGood ? 0 : 1;
 }
