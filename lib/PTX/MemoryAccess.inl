@@ -37,6 +37,9 @@ inline void addressesOf(Warp &warp, const Op &op, const MemoryInfo &info,
 
 template <unsigned N>
 inline bool isStretch(const uint64_t *at, unsigned first, unsigned count) {
+  // The last lane is most likely to be elsewhere.
+  if (at[first + count - 1] != at[first] + (count - 1) * N)
+    return false;
   uint64_t off = 0;
   if (count == warpLanes) {
     for (unsigned i = 0; i < warpLanes; ++i)

@@ -72,20 +72,19 @@ inline unsigned distinctOf(const uint64_t *of, unsigned count) {
   return distinct;
 }
 
-/// Whether no bank has to give two units to `Count` lanes, of which many are
-/// next to one that asks for the same, or half of all lanes before one: false
-/// says nothing. `units` has room for as many before it.
-template <unsigned Count>
+/// Whether no bank has to give two units to all lanes, of which many are next
+/// to one that asks for the same, or half a warp before one: false says
+/// nothing. `units` has room for as many before it.
 inline bool areApart(uint32_t *units) {
-  constexpr unsigned half = Count / 2 ? Count / 2 : 1;
+  constexpr int half = warpLanes / 2;
   // No unit: those are offsets in a space of 4 GiB, in words.
-  for (unsigned i = 1; i <= half; ++i)
-    units[-int(i)] = ~uint32_t(0);
+  for (int i = 1; i <= half; ++i)
+    units[-i] = ~uint32_t(0);
   uint32_t used = 0, asking = 0;
-  for (int i = 0; i < int(Count); ++i) {
+  for (int i = 0; i < int(warpLanes); ++i) {
     uint32_t unit = units[i];
-    uint32_t isNew = unit != units[i - 1] && unit != units[i - int(half)];
-    used |= isNew << (unit & (Count - 1));
+    uint32_t isNew = unit != units[i - 1] && unit != units[i - half];
+    used |= isNew << (unit & 31);
     asking += isNew;
   }
   return unsigned(__builtin_popcount(used)) == asking;
@@ -97,11 +96,8 @@ inline bool areApart(uint32_t *units) {
 inline unsigned bankCycles(uint32_t *units, unsigned count, unsigned banks) {
   if (!count)
     return 0;
-  // Mostly all go to banks of their own.
-  if (count == banks && (count == 32   ? areApart<32>(units)
-                         : count == 16 ? areApart<16>(units)
-                         : count == 8  ? areApart<8>(units)
-                                       : areApart<4>(units)))
+  // Mostly all go to banks of their own; few are as soon asked one by one.
+  if (count == warpLanes && areApart(units))
     return 1;
   // Each cycle each bank serves the last unit that asks for it.
   uint32_t served[warpLanes];

@@ -241,14 +241,14 @@ inline LaneMask gatherLanes(Warp &warp, const Op &op, const MemoryInfo &info,
                 region.bytes - N};
   LaneMask joined = active & active << 1;
   LaneMask same = followersOf(at, 0) & joined;
-  LaneMask next = followersOf(at, N) & joined;
-  LaneMask rest = active, tainted[V] = {};
+  LaneMask next = 0, rest = active, tainted[V] = {};
+  bool hasNext = false;
   while (rest) {
     unsigned lane = __builtin_ctz(rest);
     uint64_t offset = at[lane] - scatter.delta;
     if (offset > gather.last || offset % N)
       break;
-    unsigned repeats = runAt(same, lane), steps = runAt(next, lane);
+    unsigned repeats = runAt(same, lane);
     if (repeats >= leastRun) {
       if (!loadRepeated<E, V>(warp, op, info, gather, offset, lane,
                               lane + repeats, tainted))
@@ -256,6 +256,11 @@ inline LaneMask gatherLanes(Warp &warp, const Op &op, const MemoryInfo &info,
       rest &= ~lanesOf(lane, repeats);
       continue;
     }
+    if (!hasNext) {
+      next = followersOf(at, N) & joined;
+      hasNext = true;
+    }
+    unsigned steps = runAt(next, lane);
     // Where it does not end inside, the loop over lanes says which lane not.
     if (steps >= leastRun && gather.last - offset >= uint64_t(steps - 1) * N) {
       if (!loadRun<E, V>(warp, op, info, gather, offset, lane, lane + steps,
