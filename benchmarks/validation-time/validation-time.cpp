@@ -118,7 +118,8 @@ Times runLadder(Peer &peer, const WireEvaluate &request, EvaluateResult &to) {
     llvm::json::Object event = peer.receive();
     Clock::time_point now = Clock::now();
     Phase &current = phaseOf(phase);
-    current.wall += std::chrono::duration<double, std::milli>(now - since).count();
+    current.wall +=
+        std::chrono::duration<double, std::milli>(now - since).count();
     current.processor += processorMs() - processorSince;
     since = now;
     processorSince = processorMs();
@@ -139,15 +140,14 @@ Times runLadder(Peer &peer, const WireEvaluate &request, EvaluateResult &to) {
 
 void measure(Peer &peer, const Subject &subject, bool showChecks) {
   std::string folder = FSR_BENCHMARKS;
-  auto text = check(readFile(folder + "/store/tasks/" + subject.task + ".json",
-                             1 << 20));
+  auto text = check(
+      readFile(folder + "/store/tasks/" + subject.task + ".json", 1 << 20));
   KernelTask task = check(parseTask(text));
-  auto candidate = check(readFile(
-      folder + "/validation-time/" + subject.name + ".ptx", 1 << 20));
+  auto candidate = check(
+      readFile(folder + "/validation-time/" + subject.name + ".ptx", 1 << 20));
   WireEvaluate request;
   request.task = task;
-  request.referenceHash = request.referencePtxHash =
-      sha256(task.reference.ptx);
+  request.referenceHash = request.referencePtxHash = sha256(task.reference.ptx);
   request.candidateHash = request.candidatePtxHash = sha256(candidate);
   ResolvedLaunch launch;
   launch.kernel = "fast";

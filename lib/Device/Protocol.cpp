@@ -239,8 +239,9 @@ bool fsr::fromJSON(const Value &json, WireEvaluate &value, Path path) {
     path.field("candidate").report("expected 64 hex digits");
     return false;
   }
-  for (auto [name, hash] : {std::pair("reference_ptx", &value.referencePtxHash),
-                            std::pair("candidate_ptx", &value.candidatePtxHash)})
+  for (auto [name, hash] :
+       {std::pair("reference_ptx", &value.referencePtxHash),
+        std::pair("candidate_ptx", &value.candidatePtxHash)})
     if (!hash->empty() && !isHash(*hash)) {
       path.field(name).report("expected 64 hex digits");
       return false;

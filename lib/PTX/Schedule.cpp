@@ -156,9 +156,8 @@ BlockRun::Outcome BlockRun::run(Tally &tally, uint64_t quantum,
 
 static uint64_t blocksToRun(const Launch &launch) {
   const auto &grid = launch.shape.grid;
-  return launch.options.blocks.empty()
-             ? uint64_t(grid[0]) * grid[1] * grid[2]
-             : launch.options.blocks.size();
+  return launch.options.blocks.empty() ? uint64_t(grid[0]) * grid[1] * grid[2]
+                                       : launch.options.blocks.size();
 }
 
 namespace {

@@ -48,10 +48,10 @@ struct FormatTraits {
   int precision;       ///< Bits of the significand with the hidden one.
   int minimumExponent; ///< Of the smallest normal number 2^e.
   Truth largest;
-  Truth smallestNormal() const;
-  Truth smallest() const;
-  /// u: half an ulp of 1.
-  Truth unit() const;
+  Truth smallestNormal, smallest;
+  Truth unit; ///< u: half an ulp of 1.
+
+  FormatTraits(int precision, int minimumExponent, Truth largest);
 };
 const FormatTraits &traitsOf(Format format);
 

@@ -36,8 +36,12 @@ bool isRepresentable(const FormatTraits &traits, int precision, Truth value) {
   if (value == 0)
     return true;
   Truth size = std::fabs(value);
-  if (size < traits.smallestNormal() || size > traits.largest)
+  if (size < traits.smallestNormal || size > traits.largest)
     return false;
+  if (precision == 24)
+    return Truth(float(value)) == value;
+  if (precision == 53)
+    return Truth(double(value)) == value;
   int exponent;
   Truth fraction = std::ldexp(std::frexp(size, &exponent), precision);
   return fraction == std::floor(fraction);
@@ -58,14 +62,14 @@ bool finish(const ShadowInfo &info, Outcome outcome, ShadowEntry &to) {
     spread = infinity;
   const FormatTraits &traits = traitsOf(info.format);
   int precision = info.precision ? info.precision : traits.precision;
-  Truth size = std::fabs(value) + spread, least = traits.smallestNormal();
+  Truth size = std::fabs(value) + spread, least = traits.smallestNormal;
   bool isExact = outcome.isExact || (!info.isApproximate && spread == 0 &&
                                      isRepresentable(traits, precision, value));
   Truth bound = spread;
   if (!isExact) {
     bound += info.relative * size + info.absolute;
     if (size < 2 * least)
-      bound += traits.smallest();
+      bound += traits.smallest;
   }
   if (info.ftz && size != 0 && std::fabs(value) - bound < least)
     bound += least;
@@ -173,7 +177,7 @@ Outcome evaluate(const ShadowInfo &info, const ShadowNumber *of) {
     Outcome result = product(a, b);
     result.isExact = (isPowerOfTwo(a) || isPowerOfTwo(b)) &&
                      std::fabs(result.value) - result.spread >=
-                         traitsOf(info.format).smallestNormal();
+                         traitsOf(info.format).smallestNormal;
     return result;
   }
   case Kind::Fma: {
@@ -230,7 +234,7 @@ Outcome evaluate(const ShadowInfo &info, const ShadowNumber *of) {
 }
 
 ShadowNumber flushed(ShadowNumber of, Format format) {
-  Truth least = traitsOf(format).smallestNormal();
+  Truth least = traitsOf(format).smallestNormal;
   if ((of.value != 0 || of.bound != 0) &&
       std::fabs(of.value) - of.bound < least)
     of.bound += double(least);
@@ -362,7 +366,8 @@ void compareBits(Warp &warp, const Op &op, LaneMask active) {
   for (LaneMask rest = active; rest; rest &= rest - 1) {
     unsigned lane = __builtin_ctz(rest);
     for (unsigned i = 0; i < 2; ++i) {
-      const ShadowEntry *entry = warp.shadow->find(warp, op.operand(i), 0, lane);
+      const ShadowEntry *entry =
+          warp.shadow->find(warp, op.operand(i), 0, lane);
       if (!entry || entry->bound == 0)
         continue;
       Format format = entry->format;
@@ -467,7 +472,7 @@ void setApproximation(ShadowInfo &info, const FloatForm &form) {
   default:
     break;
   }
-  info.relative += traitsOf(format).unit() * (one + one / 1024);
+  info.relative += traitsOf(format).unit * (one + one / 1024);
 }
 
 void setRounding(ShadowInfo &info, const FloatForm &form) {
@@ -548,8 +553,8 @@ bool isInteger(Type type) { return type >= Type::B8 && type <= Type::S64; }
 Handler convertShadow(Decoder &decoder, Op &op, ShadowInfo &info) {
   const Instruction &instruction = decoder.instruction();
   FloatForm form(instruction);
-  info.isChoice = form.toInteger ||
-                  (!form.types.empty() && isInteger(form.types.front()));
+  info.isChoice =
+      form.toInteger || (!form.types.empty() && isInteger(form.types.front()));
   if (form.types.size() != 2 || form.pack || form.toInteger ||
       instruction.operands.size() < 2)
     return nullptr;
@@ -674,11 +679,10 @@ void setShadow(Decoder &decoder, Op &op) {
   else if (!shadow)
     shadow = arithmeticShadow(decoder, op, *info);
   if (!shadow && op.numResults) {
-    bool rounds = op.opClass == OpClass::Float16 ||
-                  op.opClass == OpClass::Float32 ||
-                  op.opClass == OpClass::Float64 ||
-                  op.opClass == OpClass::Special ||
-                  op.opClass == OpClass::Tensor || opcode == "cvt";
+    bool rounds =
+        op.opClass == OpClass::Float16 || op.opClass == OpClass::Float32 ||
+        op.opClass == OpClass::Float64 || op.opClass == OpClass::Special ||
+        op.opClass == OpClass::Tensor || opcode == "cvt";
     info->isUnknown = rounds && opcode != "testp" && opcode != "slct" &&
                       touchesFloats(decoder.instruction());
     shadow = dropShadow;

@@ -499,9 +499,9 @@ llvm::Expected<LaunchResult> Gpu::launch(unsigned module,
   uint64_t blocks = uint64_t(shape.grid[0]) * shape.grid[1] * shape.grid[2];
   if (llvm::any_of(launchOptions.blocks,
                    [&](ChosenBlock block) { return block.number >= blocks; }))
-    return makeError(ErrorKind::BadInput,
-                     "launch of " + kernel + ": a block that is not one of " +
-                         llvm::Twine(blocks));
+    return makeError(ErrorKind::BadInput, "launch of " + kernel +
+                                              ": a block that is not one of " +
+                                              llvm::Twine(blocks));
   if (launchOptions.shadow && !shadow)
     shadow = std::make_unique<ShadowMemory>();
   if (!heap && (*linked)->usesHeap()) {
@@ -618,10 +618,9 @@ llvm::Error Gpu::forTouched(uint64_t address, uint64_t bytes, Visit visit) {
   const Region *region = memory.find(address);
   if (!region || region->address != address || bytes > region->bytes ||
       !region->sectors)
-    return makeError(ErrorKind::BadInput, "no allocation of " +
-                                              llvm::Twine(bytes) +
-                                              " bytes at 0x" +
-                                              llvm::utohexstr(address));
+    return makeError(ErrorKind::BadInput,
+                     "no allocation of " + llvm::Twine(bytes) + " bytes at 0x" +
+                         llvm::utohexstr(address));
   constexpr uint64_t grain = 32;
   uint64_t count = (bytes + grain - 1) / grain;
   auto isTouched = [&](uint64_t at) {

@@ -184,6 +184,7 @@ private:
 
   /// Null where the rules need none.
   std::unique_ptr<TrueValues> trueValues;
+  bool wantsTruth = true; ///< Not on inputs that were judged by it before.
   /// By the candidate's PTX; nothing where that is not known.
   std::optional<bool> addsFloatsAtomically;
   /// What the first of two runs gave: hashes, and copies by written buffer.

@@ -44,8 +44,8 @@ struct PackedParameters {
   llvm::ArrayRef<void *> finish();
 };
 
-/// By the ABI of the original; `dataOf` gives the address of an argument's first
-/// element.
+/// By the ABI of the original; `dataOf` gives the address of an argument's
+/// first element.
 PackedParameters
 packReference(const KernelTask &task,
               llvm::function_ref<uint64_t(size_t argument)> dataOf);

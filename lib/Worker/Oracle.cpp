@@ -159,8 +159,8 @@ void Oracle::open(llvm::StringRef ptx) {
     buffer.argument = i;
     buffer.extent = uint64_t(std::max<int64_t>(0, argument.extentBytes()));
     buffer.isRead = argument.access != Access::Write;
-    buffer.isWritten =
-        argument.access == Access::Write || argument.access == Access::ReadWrite;
+    buffer.isWritten = argument.access == Access::Write ||
+                       argument.access == Access::ReadWrite;
     auto address = gpu->allocate(std::max<uint64_t>(1, buffer.extent));
     if (!address)
       return fail(address.takeError());
@@ -234,12 +234,12 @@ bool Oracle::choose() {
   uint64_t units = byWarp ? (threads + 31) / 32 : 1;
   const char *name = byWarp ? "warp" : "block";
   auto unitAt = [&](uint64_t i) {
-    return ptx::ChosenBlock{i / units, byWarp ? uint32_t(1) << i % units
-                                              : ~uint32_t(0)};
+    return ptx::ChosenBlock{i / units,
+                            byWarp ? uint32_t(1) << i % units : ~uint32_t(0)};
   };
   if (!costOfUnit) {
-    auto one = launch(unitAt(random() % (blocks * units)), false,
-                      limits.instructions);
+    auto one =
+        launch(unitAt(random() % (blocks * units)), false, limits.instructions);
     if (!one) {
       hopeless = llvm::toString(one.takeError());
       return giveUp(hopeless);
@@ -438,7 +438,8 @@ llvm::Expected<Truth> Oracle::solve(Fetch fetch) {
       break;
     }
     if (attempt + 1 == mostAttempts) {
-      truth.why = "where it reads depends on what it reads, too many times over";
+      truth.why =
+          "where it reads depends on what it reads, too many times over";
       break;
     }
     forgetOutputs();
@@ -486,8 +487,8 @@ void Oracle::readBuffer(const Buffer &buffer, Truth &truth) {
         if (!memcmp(&bits, before + (at - from), size))
           continue;
       }
-      to.elements.push_back({*index, (at - buffer.address) / size,
-                             value->value, value->bound});
+      to.elements.push_back(
+          {*index, (at - buffer.address) / size, value->value, value->bound});
     }
   };
   if (buffer.isRead) {

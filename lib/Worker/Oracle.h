@@ -2,9 +2,9 @@
 //===----------------------------------------------------------------------===//
 //
 // What the original's results would be without rounding. Its PTX runs in shadow
-// mode on a virtual GPU of its own, on the CPU, whatever the worker's device is:
-// the same code on the same bits, which are copied from the device. For each
-// element it gives the true value and a bound on the original's own error.
+// mode on a virtual GPU of its own, on the CPU, whatever the worker's device
+// is: the same code on the same bits, which are copied from the device. For
+// each element it gives the true value and a bound on the original's own error.
 //
 // A large grid runs in part: whole blocks, or warps where they do not look at
 // one another, drawn at random and as many as the budget allows. Only the parts
@@ -59,7 +59,8 @@ struct OracleLimits {
   uint64_t instructions = 0;
   /// Of inputs, copied for one filling.
   uint64_t bytes = uint64_t(256) << 20;
-  /// Inputs of no more than that are copied whole, with no look at what is read.
+  /// Inputs of no more than that are copied whole, with no look at what is
+  /// read.
   uint64_t smallBytes = uint64_t(8) << 20;
 };
 
@@ -94,8 +95,8 @@ private:
   /// False: `why` says the reason.
   bool choose();
   bool learnNeeds();
-  llvm::Expected<ptx::LaunchResult> launch(llvm::ArrayRef<ptx::ChosenBlock> what,
-                                           bool shadow, uint64_t budget);
+  llvm::Expected<ptx::LaunchResult>
+  launch(llvm::ArrayRef<ptx::ChosenBlock> what, bool shadow, uint64_t budget);
   llvm::Error fetchRuns(Buffer &buffer,
                         llvm::ArrayRef<std::pair<uint64_t, uint64_t>> runs,
                         Fetch fetch);

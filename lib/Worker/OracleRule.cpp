@@ -129,8 +129,8 @@ TruthAnswer judgeByTruth(const TruthQuestion &question) {
     }
     add(ofUlp, ulp / 2);
     add(ofBound, element.bound);
-    answer.share = std::max(
-        answer.share, (allowed + element.bound + ulp) / scale);
+    answer.share =
+        std::max(answer.share, (allowed + element.bound + ulp) / scale);
   }
   if (!summed)
     return answer;
@@ -141,8 +141,8 @@ TruthAnswer judgeByTruth(const TruthQuestion &question) {
   answer.candidateRms = rms(ofCandidate, summed);
   double expected = answer.originalRms;
   if (summed < fewElements || rows.size() < fewRows)
-    expected = std::max(expected,
-                        rms(ofBound, summed) / (2 * std::sqrt(question.accumulation)));
+    expected = std::max(expected, rms(ofBound, summed) /
+                                      (2 * std::sqrt(question.accumulation)));
   answer.allowedRms = rmsFactor * expected + rms(ofUlp, summed);
   answer.isSpread = summedAccepted * 8 < summed ||
                     rms(ofAccepted, summedAccepted) > answer.allowedRms;

@@ -2,10 +2,11 @@
 //===----------------------------------------------------------------------===//
 //
 // The rule where true values are known: each element within eight times the
-// bound of the original's own error, and all together, by the root of their mean
-// square, within four times the original's actual one. The first lets every
-// order of a sum pass and finds a wrong element; the second finds a narrower
-// type, whose errors are everywhere and below a bound for the worst case.
+// bound of the original's own error, and all together, by the root of their
+// mean square, within four times the original's actual one. The first lets
+// every order of a sum pass and finds a wrong element; the second finds a
+// narrower type, whose errors are everywhere and below a bound for the worst
+// case.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,9 +31,9 @@ struct TruthAnswer {
   /// Of the elements that the bound says nothing of, neither.
   std::vector<bool> accepted;
   uint64_t compared = 0, unbounded = 0, failing = 0;
-  size_t first = 0;            ///< The first that fails.
-  double worst = 0;            ///< Largest error over what is allowed.
-  double worstAccepted = 0;    ///< Of those that pass.
+  size_t first = 0;         ///< The first that fails.
+  double worst = 0;         ///< Largest error over what is allowed.
+  double worstAccepted = 0; ///< Of those that pass.
   /// The original, on the device, does not keep to its own bound: what ran here
   /// is not what ran there.
   bool isOriginalOutside = false;

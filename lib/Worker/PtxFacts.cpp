@@ -55,8 +55,8 @@ bool addsFloats(const ptx::Instruction &instruction) {
 
 bool blocksTalk(const ptx::Instruction &instruction) {
   llvm::StringRef opcode = instruction.opcode;
-  if (isAtomic(opcode) ||
-      (opcode == "cp" && (instruction.has("reduce") || instruction.has("bulk"))))
+  if (isAtomic(opcode) || (opcode == "cp" && (instruction.has("reduce") ||
+                                              instruction.has("bulk"))))
     return !isOnlyShared(instruction);
   if (opcode == "membar" || opcode == "fence")
     return !instruction.has("cta");

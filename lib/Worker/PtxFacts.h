@@ -21,8 +21,8 @@ struct PtxFacts {
   /// An atomic sum of floats, or a compare-and-swap, by which compilers and
   /// people make one where the chip has none.
   bool addsFloatsAtomically = false;
-  /// "`atom.global.add.u32`": the first instruction by which one block may learn
-  /// of another; empty: there is none.
+  /// "`atom.global.add.u32`": the first instruction by which one block may
+  /// learn of another; empty: there is none.
   std::string blocksTalk;
   /// The same of warps of one block.
   std::string warpsTalk;

@@ -36,9 +36,8 @@ llvm::Error Evaluation::maskFirstRun() {
   size_t at = 0;
   for (const TaskBuffer &buffer : buffers->buffers())
     if (buffer.stash)
-      if (llvm::Error error =
-              helpers.mask(firstCopies[at++], buffer.extent,
-                           ~maskKey - buffer.index))
+      if (llvm::Error error = helpers.mask(firstCopies[at++], buffer.extent,
+                                           ~maskKey - buffer.index))
         return error;
   return llvm::Error::success();
 }
@@ -60,9 +59,8 @@ llvm::Expected<bool> Evaluation::compareRuns(const InputSet &set,
       if (secondOrder != ptx::BlockOrder::OfSchedule)
         what = llvm::formatv("results change where blocks come in {0} order",
                              ptx::nameOf(secondOrder));
-      std::string text =
-          what + " and no floating-point atomic explains it (" + set.words +
-          " inputs)";
+      std::string text = what + " and no floating-point atomic explains it (" +
+                         set.words + " inputs)";
       addCheck("deterministic", false, set.words, "two runs, the same bits",
                text);
       return finish(Verdict::Mismatch, text);

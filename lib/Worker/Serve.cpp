@@ -205,7 +205,8 @@ llvm::Error Server::evaluate(const llvm::json::Object &header) {
   std::optional<EvaluateResult> result;
   llvm::Error failure = llvm::Error::success();
   {
-    Evaluation::Images pair{*reference, *candidate, ptxOf(request.referencePtxHash),
+    Evaluation::Images pair{*reference, *candidate,
+                            ptxOf(request.referencePtxHash),
                             ptxOf(request.candidatePtxHash)};
     Evaluation evaluation(*helpers, request, pair, emit);
     auto outcome = evaluation.run();

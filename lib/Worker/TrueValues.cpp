@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Evaluation.h"
 #include "TrueValues.h"
+#include "Evaluation.h"
 
 #include "fsr/Support/Error.h"
 
@@ -21,8 +21,8 @@ namespace fsr {
 
 namespace {
 
-/// Warp instructions a filling: about 8 and 50 ms on one core.
-constexpr uint64_t quickInstructions = 16'000, fullInstructions = 100'000;
+/// Warp instructions a filling: about 15 and 30 ms on one core.
+constexpr uint64_t quickInstructions = 16'000, fullInstructions = 32'000;
 /// Of all fillings of an evaluation.
 constexpr uint64_t allInstructions = 2'000'000;
 constexpr uint64_t quickBytes = uint64_t(32) << 20;
@@ -80,19 +80,19 @@ llvm::Error TrueValues::prepare(const TaskBuffers &buffers, const InputSet &set,
   if (!full)
     limits.bytes = quickBytes;
   isPrepared = true;
-  return oracle->prepare(limits, [&](size_t argument, uint64_t offset, void *to,
-                                     uint64_t bytes) {
-    return fetch(buffers, argument, offset, to, bytes);
-  });
+  return oracle->prepare(
+      limits, [&](size_t argument, uint64_t offset, void *to, uint64_t bytes) {
+        return fetch(buffers, argument, offset, to, bytes);
+      });
 }
 
 llvm::Error TrueValues::solve(const TaskBuffers &buffers) {
   if (!isPrepared)
     return llvm::Error::success();
-  auto solved = oracle->solve([&](size_t argument, uint64_t offset, void *to,
-                                  uint64_t bytes) {
-    return fetch(buffers, argument, offset, to, bytes);
-  });
+  auto solved = oracle->solve(
+      [&](size_t argument, uint64_t offset, void *to, uint64_t bytes) {
+        return fetch(buffers, argument, offset, to, bytes);
+      });
   if (!solved)
     return solved.takeError();
   truth = std::move(*solved);
@@ -176,8 +176,8 @@ TrueValues::compare(const TaskBuffer &buffer, const InputSet &set,
   to.worst = std::max(to.worst, answer.worstAccepted);
   // Of the filling that came nearest to a refusal.
   if (comparison.decides && answer.allowedRms > 0 &&
-      (to.allowedRms == 0 || answer.candidateRms * to.allowedRms >
-                                 to.rms * answer.allowedRms)) {
+      (to.allowedRms == 0 ||
+       answer.candidateRms * to.allowedRms > to.rms * answer.allowedRms)) {
     to.rms = answer.candidateRms;
     to.originalRms = answer.originalRms;
     to.allowedRms = answer.allowedRms;
@@ -222,8 +222,8 @@ std::optional<Check> TrueValues::check(llvm::StringRef inputs) const {
           ", RMS error {0} of the row's largest value, the original's {1}",
           shareText(one.rms), shareText(one.originalRms));
     if (one.unbounded)
-      check.detail += llvm::formatv(", {0} elements have no finite bound",
-                                    one.unbounded);
+      check.detail +=
+          llvm::formatv(", {0} elements have no finite bound", one.unbounded);
   }
   return check;
 }
@@ -273,9 +273,9 @@ llvm::Expected<bool> Evaluation::compareTrue(const TaskBuffer &buffer,
         "({3:f0} significant bits), the original's is {4} ({5:f0} bits)",
         buffer.argument->name, set.words, shareText(answer.candidateRms),
         -std::log2(answer.candidateRms), shareText(answer.originalRms),
-        answer.originalRms > 0 ? -std::log2(answer.originalRms)
-                               : 1 - std::log2(unitRoundoff(
-                                         buffer.argument->element)));
+        answer.originalRms > 0
+            ? -std::log2(answer.originalRms)
+            : 1 - std::log2(unitRoundoff(buffer.argument->element)));
     addCheck("true-values", false, set.words,
              "at most 4 times the original's RMS error", text);
     return finish(Verdict::Mismatch, text);
@@ -303,7 +303,8 @@ llvm::Expected<uint64_t> Evaluation::excused(const TaskBuffer &buffer,
       trueValues ? trueValues->find(buffer.index) : nullptr;
   if (!known || compare.mode != FsrBound)
     return 0;
-  auto doubles = [&](DevicePointer from) -> llvm::Expected<std::vector<double>> {
+  auto doubles =
+      [&](DevicePointer from) -> llvm::Expected<std::vector<double>> {
     std::vector<double> values(from ? compare.count / compare.row : 0);
     if (values.empty())
       return values;
@@ -316,7 +317,8 @@ llvm::Expected<uint64_t> Evaluation::excused(const TaskBuffer &buffer,
   };
   auto maxima = doubles(compare.rowMaximum), noise = doubles(compare.noise);
   if (!maxima || !noise)
-    return llvm::joinErrors(maxima ? llvm::Error::success() : maxima.takeError(),
+    return llvm::joinErrors(maxima ? llvm::Error::success()
+                                   : maxima.takeError(),
                             noise ? llvm::Error::success() : noise.takeError());
   uint64_t count = 0;
   for (size_t i = 0; i < known->original.size(); ++i) {

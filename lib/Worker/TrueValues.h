@@ -64,9 +64,8 @@ private:
     double worst = 0, rms = 0, originalRms = 0, allowedRms = 0;
     std::string part;
   };
-  llvm::Expected<std::vector<uint64_t>> gather(const TaskBuffer &buffer,
-                                               const TrueBuffer &truth,
-                                               DevicePointer base);
+  llvm::Expected<std::vector<uint64_t>>
+  gather(const TaskBuffer &buffer, const TrueBuffer &truth, DevicePointer base);
   llvm::Error fetch(const TaskBuffers &buffers, size_t argument,
                     uint64_t offset, void *to, uint64_t bytes);
   void lack(const std::string &why);
@@ -78,7 +77,7 @@ private:
   bool isPrepared = false;
   Truth truth;
   std::map<size_t, TrueComparison> comparisons;
-  std::map<std::string, Told> told; ///< By buffer.
+  std::map<std::string, Told> told;                     ///< By buffer.
   std::map<std::string, std::set<std::string>> lacking; ///< Inputs by reason.
 };
 

@@ -279,7 +279,9 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
   if (llvm::Error error = buffers->poisonOutputs(poison))
     return std::move(error);
   // Equal values need no true ones.
-  bool asksTruth = trueValues && !(set.exact && originalDeterministic);
+  bool asksTruth = trueValues && wantsTruth &&
+                   !(set.exact && originalDeterministic) &&
+                   (request.options.full || !set.shifted);
   if (asksTruth)
     if (llvm::Error error =
             trueValues->prepare(*buffers, set, request.options.full))
@@ -556,15 +558,17 @@ llvm::Expected<bool> Evaluation::validateSets(llvm::StringRef name,
                                  : boundRule.str();
   if (!demandsBits && repeats)
     rule += ("; where values repeat, " + repeatRule).str();
+  std::optional<Check> byTruth;
   if (trueValues && !demandsBits) {
-    if (auto check = trueValues->check(words)) {
+    byTruth = trueValues->check(words);
+    if (byTruth)
       rule += "; where true values are known, by those";
-      result.evidence.checks.push_back(std::move(*check));
-    }
     if (std::string missing = trueValues->missing(); !missing.empty())
       detail += "; " + missing;
   }
   addCheck(name, true, words, rule, detail);
+  if (byTruth)
+    result.evidence.checks.push_back(std::move(*byTruth));
   return true;
 }
 
@@ -629,8 +633,9 @@ llvm::Expected<bool> Evaluation::validateFull() {
   addCheck("aliasing", true, "the workload's own",
            "written buffers are proved disjoint from all others; read-only "
            "ones may be one",
-           sharing ? "read-only buffers of one type and shape at one address"
-                   : "no two read-only buffers of one type and shape may be one");
+           sharing
+               ? "read-only buffers of one type and shape at one address"
+               : "no two read-only buffers of one type and shape may be one");
   if (!virtualDevice)
     return true;
   return validateSchedules();

@@ -167,6 +167,7 @@ llvm::Expected<bool> Evaluation::checkFindings(llvm::StringRef inputWords) {
 llvm::Expected<bool> Evaluation::validateSchedules() {
   std::vector<InputSet> sets = inputs->workload();
   sets.resize(std::min<size_t>(sets.size(), 1));
+  wantsTruth = false;
   for (ptx::Schedule other :
        {ptx::Schedule::SplitLanes, ptx::Schedule::RandomWarps}) {
     schedule = other;

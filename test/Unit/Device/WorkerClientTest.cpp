@@ -106,6 +106,20 @@ TEST_F(WorkerClient, AnswersAndSendsImagesOnce) {
   EXPECT_EQ(starts(), 1u);
 }
 
+TEST_F(WorkerClient, SendsPtxThatIsNoImage) {
+  ASSERT_EQ(open("accepted"), "");
+  request.referencePtx = "PTX of the original";
+  request.candidatePtx = request.candidateImage;
+  EXPECT_EQ(evaluate(), "accepted: scripted accepted");
+  EXPECT_EQ(evaluate(), "accepted: scripted accepted");
+  EXPECT_EQ(read("log"), "hello\nimage\nimage\nimage\nevaluate\nevaluate\n");
+  // Too large is as good as none.
+  request.candidatePtx.assign((size_t(8) << 20) + 1, ' ');
+  EXPECT_EQ(evaluate(), "accepted: scripted accepted");
+  EXPECT_EQ(read("log"),
+            "hello\nimage\nimage\nimage\nevaluate\nevaluate\nevaluate\n");
+}
+
 TEST_F(WorkerClient, ImagesThatAWorkerMayHaveDroppedAreSentAgain) {
   // The scripted worker keeps what the protocol demands and no more.
   ASSERT_EQ(open("accepted"), "");

@@ -30,7 +30,8 @@ constexpr llvm::StringLiteral tf32Step = R"(  cvt.rna.tf32.f32 %bits, %x;
   fma.rn.f32 %acc, %x, %y, %acc;
 )";
 /// Two sums that take turns.
-constexpr llvm::StringLiteral splitStep = R"(  fma.rn.f32 %other, %x, %y, %other;
+constexpr llvm::StringLiteral splitStep =
+    R"(  fma.rn.f32 %other, %x, %y, %other;
   mov.f32 %swap, %other;
   mov.f32 %other, %acc;
   mov.f32 %acc, %swap;
@@ -38,11 +39,12 @@ constexpr llvm::StringLiteral splitStep = R"(  fma.rn.f32 %other, %x, %y, %other
 
 inline std::string matmulPtx(llvm::StringRef name, llvm::StringRef step,
                              llvm::StringRef atEnd = "") {
-  return (R"(.version 8.0
+  return (
+             R"(.version 8.0
 .target sm_80
 .address_size 64
 .visible .entry )" +
-          name + R"((.param .u64 pa, .param .u64 pb, .param .u64 pc) {
+             name + R"((.param .u64 pa, .param .u64 pb, .param .u64 pc) {
   .reg .pred %p;
   .reg .b16 %h;
   .reg .b32 %k, %row, %col, %at, %bits;

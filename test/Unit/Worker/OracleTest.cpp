@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Kernels.h"
 #include "Oracle.h"
+#include "Kernels.h"
 
 #include "gtest/gtest.h"
 
@@ -57,14 +57,14 @@ protected:
   }
 
   /// A task with buffers of `count` floats, read but for the last.
-  void simpleTask(std::vector<Access> accesses, int64_t count,
-                  int64_t blocks, int64_t threads) {
+  void simpleTask(std::vector<Access> accesses, int64_t count, int64_t blocks,
+                  int64_t threads) {
     task.arguments.clear();
     memory.clear();
     for (Access access : accesses) {
-      task.arguments.push_back(bufferArgument(
-          "b" + std::to_string(memory.size()), ElementType::F32, {count},
-          access));
+      task.arguments.push_back(
+          bufferArgument("b" + std::to_string(memory.size()), ElementType::F32,
+                         {count}, access));
       memory.emplace_back(count);
       for (int64_t i = 0; i < count; ++i)
         memory.back()[i] = 1 + float(i % 97) / 128;
@@ -115,7 +115,8 @@ std::string elementwise(llvm::StringRef body, llvm::StringRef before = "") {
   add.s64 %in, %in, %off;
   add.s64 %in2, %in2, %off;
   add.s64 %out, %out, %off;
-)" + body + "  ret;\n}\n")
+)" + body +
+          "  ret;\n}\n")
       .str();
 }
 
@@ -207,8 +208,8 @@ TEST_F(OracleTest, FollowsIndices) {
   ASSERT_EQ(truth.buffers.size(), 1u) << truth.why;
   EXPECT_GE(truth.buffers[0].elements.size(), 64u);
   for (const TrueElement &element : truth.buffers[0].elements)
-    EXPECT_NEAR(element.value,
-                double(memory[1][element.index * 37 % 4096]) / 3, 1e-15);
+    EXPECT_NEAR(element.value, double(memory[1][element.index * 37 % 4096]) / 3,
+                1e-15);
 }
 
 TEST_F(OracleTest, InPlace) {
@@ -274,9 +275,9 @@ end:
   EXPECT_NE(truth.why.find("the bits of a rounded value are used otherwise"),
             std::string::npos)
       << truth.why;
-  EXPECT_NE(solve(elementwise("  vadd.s32.s32.s32 %r4, %i, %i;\n"))
-                .why.find("vadd"),
-            std::string::npos);
+  EXPECT_NE(
+      solve(elementwise("  vadd.s32.s32.s32 %r4, %i, %i;\n")).why.find("vadd"),
+      std::string::npos);
   EXPECT_NE(solve(elementwise("  ld.global.f32 %f1, [%in+4096];\n"))
                 .why.find("out of bounds"),
             std::string::npos);

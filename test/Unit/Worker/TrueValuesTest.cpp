@@ -29,7 +29,8 @@ protected:
   }
   Ran run(const std::string &candidate) {
     RunningWorker worker(*backend);
-    Ran ran = trying.runImages(worker, matmulPtx("matmul", plainStep), candidate);
+    Ran ran =
+        trying.runImages(worker, matmulPtx("matmul", plainStep), candidate);
     ran.status = worker.finish();
     return ran;
   }
@@ -69,10 +70,12 @@ TEST_F(TrueValuesTest, NarrowerTypesDoNot) {
   // Within the bound for whole rows, which knows no type but the buffer's, once
   // sums are long.
   trying.task.work.accumulation = int64_t(1) << 30;
-  expectRefused(matmulPtx("fast", halfStep),
-                "buffer c is computed as if in a narrower type: on the "
-                "workload's own inputs the RMS error against true values is 2^-");
-  expectRefused(matmulPtx("fast", tf32Step), "significant bits), the original's");
+  expectRefused(
+      matmulPtx("fast", halfStep),
+      "buffer c is computed as if in a narrower type: on the "
+      "workload's own inputs the RMS error against true values is 2^-");
+  expectRefused(matmulPtx("fast", tf32Step),
+                "significant bits), the original's");
 }
 
 TEST_F(TrueValuesTest, QuickChecksSeeIt) {
@@ -96,7 +99,6 @@ skip:
                 "in 1 of 1024 elements on the workload's own inputs; the first "
                 "at [31, 31]");
 }
-
 
 TEST_F(TrueValuesTest, RunsThatDiffer) {
   trying.plan.launches[0].shape.grid = {2, 2, 1};
