@@ -33,6 +33,7 @@ constexpr uint64_t sectorBytes = 32;
 /// To copy what lies between costs no more than another call.
 constexpr uint64_t mostGap = 32 << 10;
 constexpr size_t mostUnits = 4096;
+constexpr int64_t mostBlocks = int64_t(1) << 40;
 constexpr unsigned mostAttempts = 4;
 
 using Runs = std::vector<std::pair<uint64_t, uint64_t>>;
@@ -227,6 +228,12 @@ bool Oracle::choose() {
   isWholeGrid = false;
   chosen.clear();
   const auto &grid = task.launch.grid, &block = task.launch.block;
+  // Beyond what can be launched; their products may be beyond 64 bits.
+  if (grid[0] > mostBlocks || grid[1] > 65535 || grid[2] > 65535 ||
+      block[0] > 1024 || block[1] > 1024 || block[2] > 1024 ||
+      grid[0] * grid[1] > mostBlocks / grid[2] ||
+      block[0] * block[1] * block[2] > 1024)
+    return giveUp("its grid is beyond what a virtual device takes");
   uint64_t blocks = uint64_t(grid[0]) * uint64_t(grid[1]) * uint64_t(grid[2]);
   uint64_t threads =
       uint64_t(block[0]) * uint64_t(block[1]) * uint64_t(block[2]);
