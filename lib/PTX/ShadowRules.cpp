@@ -487,13 +487,25 @@ void setRounding(ShadowInfo &info, const FloatForm &form) {
 }
 
 /// Whether a sum with the constant has no fraction left.
-bool leavesNoFraction(const Program &program, Slot slot, Format format) {
-  if (slot == noSlot || !(slot & constantBit))
-    return false;
-  const uint8_t *at =
-      program.constants.data() + size_t(slot & ~constantBit) * slotBytes;
+bool leavesNoFraction(Decoder &decoder, const Op &op, unsigned source,
+                      Format format) {
+  Slot slot = op.operand(source);
   uint64_t bits = 0;
-  std::memcpy(&bits, at, bitsOf(format) / 8);
+  if (slot != noSlot && (slot & constantBit)) {
+    const uint8_t *at = decoder.result().constants.data() +
+                        size_t(slot & ~constantBit) * slotBytes;
+    std::memcpy(&bits, at, bitsOf(format) / 8);
+  } else {
+    // Compilers put literals that several instructions use into registers.
+    const Instruction &instruction = decoder.instruction();
+    if (source + 1 >= instruction.operands.size())
+      return false;
+    std::optional<uint64_t> literal =
+        decoder.literalOf(instruction.operands[source + 1]);
+    if (!literal)
+      return false;
+    bits = *literal;
+  }
   Truth size = std::fabs(decodeFloat(format, bits));
   int precision = traitsOf(format).precision;
   return size >= std::ldexp(Truth(1), precision - 1) &&
@@ -541,7 +553,7 @@ Handler arithmeticShadow(Decoder &decoder, Op &op, ShadowInfo &info) {
   bool isSum = *kind == Kind::Add || *kind == Kind::Sub || *kind == Kind::Fma;
   if (isSum)
     for (unsigned i = *kind == Kind::Fma ? 2 : 0; i < op.numSources; ++i)
-      if (leavesNoFraction(decoder.result(), op.operand(i), info.format)) {
+      if (leavesNoFraction(decoder, op, i, info.format)) {
         info.isChoice = true;
         return nullptr;
       }

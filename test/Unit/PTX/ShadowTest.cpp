@@ -264,6 +264,15 @@ TEST_F(ShadowTest, RoundingToAnIntegerFollowsWhatIsHeld) {
   compute("add.f32 %f4, %f1, 0f4B400000;\nsub.f32 %f4, %f4, 0f4B400000;\n"
           "sub.f32 %f4, %f1, %f4;");
   expect(double(5.3f) - 5, 0, unit32);
+  // The constant in a register, as of another compiler.
+  compute("mov.b32 %f5, 0f4B400000;\nadd.rn.f32 %f4, %f1, %f5;\n"
+          "add.rn.f32 %f4, %f4, 0fCB400000;\nsub.f32 %f4, %f1, %f4;\n");
+  expect(double(5.3f) - 5, 0, unit32);
+  // One that may be another is no constant.
+  compute("mov.b32 %f5, 0f4B400000;\nsetp.lt.f32 %p1, %f1, 0f00000000;\n"
+          "@%p1 mov.b32 %f5, 0f4B400001;\nadd.rn.f32 %f4, %f1, %f5;\n"
+          "sub.rn.f32 %f4, %f4, %f5;\n");
+  expect(5.3f, 0.5, 1.5);
   compute("cvt.rni.f32.f32 %f4, %f1;");
   EXPECT_FALSE(at(8).isKnown);
   EXPECT_EQ(at(8).value, 5);
