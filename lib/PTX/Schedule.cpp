@@ -70,8 +70,7 @@ void BlockRun::reset(ChosenBlock chosen) {
     unsigned threads = std::min(block.numThreads - i * warpLanes, warpLanes);
     LaneMask existing =
         threads == warpLanes ? allLanes : (LaneMask(1) << threads) - 1;
-    if (!(chosen.warps >> i & 1))
-      existing = 0;
+    existing &= chosen.warps >> i & 1 ? chosen.lanes : 0;
     runs[i]->warp.clock = nullptr;
     runs[i]->warp.async = nullptr; // It was the clock's.
     runs[i]->warp.counters = Counters();

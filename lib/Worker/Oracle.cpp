@@ -17,6 +17,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/bit.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <algorithm>
@@ -33,6 +34,8 @@ constexpr uint64_t sectorBytes = 32;
 /// To copy what lies between costs no more than another call.
 constexpr uint64_t mostGap = 32 << 10;
 constexpr size_t mostUnits = 4096;
+/// Of threads that do not look at one another, so many of a warp run.
+constexpr uint64_t lanesAWarp = 8;
 constexpr int64_t mostBlocks = int64_t(1) << 40;
 constexpr unsigned mostAttempts = 4;
 
@@ -237,30 +240,35 @@ bool Oracle::choose() {
   uint64_t blocks = uint64_t(grid[0]) * uint64_t(grid[1]) * uint64_t(grid[2]);
   uint64_t threads =
       uint64_t(block[0]) * uint64_t(block[1]) * uint64_t(block[2]);
-  bool byWarp = facts.warpsTalk.empty();
-  uint64_t units = byWarp ? (threads + 31) / 32 : 1;
-  const char *name = byWarp ? "warp" : "block";
-  auto unitAt = [&](uint64_t i) {
-    return ptx::ChosenBlock{i / units,
-                            byWarp ? uint32_t(1) << i % units : ~uint32_t(0)};
+  bool byWarp = facts.warpsTalk.empty(), byLane = facts.lanesTalk.empty();
+  uint64_t warps = byWarp ? (threads + 31) / 32 : 1, units = blocks * warps;
+  const char *name = byLane ? "thread" : byWarp ? "warp" : "block";
+  auto unitAt = [&](uint64_t i, uint32_t lanes) {
+    return ptx::ChosenBlock{
+        i / warps, byWarp ? uint32_t(1) << i % warps : ~uint32_t(0), lanes};
   };
+  // As lanes of the last warp may not exist, the first stands for all.
   if (!costOfUnit) {
-    auto one =
-        launch(unitAt(random() % (blocks * units)), false, limits.instructions);
+    uint64_t unit = random() % units;
+    auto one = launch(unitAt(unit, byLane ? 1 : ~uint32_t(0)), false,
+                      budgetOfLaunch());
     if (!one) {
       hopeless = llvm::toString(one.takeError());
       return giveUp(hopeless);
     }
+    // What it wrote stands beside what the chosen part will write.
+    forgetOutputs();
     if (!one->completed && isTooLong(*one))
       return giveUp(llvm::formatv("one {0} of it runs for more than {1} warp "
                                   "instructions",
-                                  name, limits.instructions));
+                                  name, budgetOfLaunch()));
     if (!one->completed)
       return giveUp(stopText(*one));
-    costOfUnit = std::max<uint64_t>(1, one->counters.warpInstructions);
+    costOfUnit = std::max<uint64_t>(1, one->counters.laneInstructions);
   }
-  uint64_t wanted = limits.instructions / costOfUnit;
-  if (wanted >= blocks * units) {
+  // What shadow mode takes goes by lanes.
+  uint64_t wanted = 32 * limits.instructions / costOfUnit;
+  if (wanted >= (byLane ? blocks * threads : units)) {
     isWholeGrid = true;
     part = llvm::formatv("all {0} blocks", blocks);
     return learnNeeds();
@@ -269,25 +277,37 @@ bool Oracle::choose() {
     return giveUp("its blocks may look at one another by " + facts.blocksTalk +
                   ", and all of them run for too long");
   if (!wanted)
-    return giveUp(llvm::formatv("one {0} of it runs for {1} warp instructions; "
-                                "the budget is {2}",
-                                name, costOfUnit, limits.instructions));
-  wanted = std::min<uint64_t>(wanted, mostUnits);
+    return giveUp(llvm::formatv("one {0} of it runs for {1} instructions of a "
+                                "lane; the budget is {2}",
+                                name, costOfUnit, 32 * limits.instructions));
+  uint32_t lanes = ~uint32_t(0);
+  std::string ofEach;
+  if (byLane) {
+    // A few lanes of many warps say more than many of a few.
+    uint64_t count =
+        std::min(wanted, std::max<uint64_t>(wanted / units, lanesAWarp));
+    count = std::min<uint64_t>(count, std::min<uint64_t>(32, threads));
+    for (lanes = 0; uint64_t(llvm::popcount(lanes)) < count;)
+      lanes |= uint32_t(1) << random() % std::min<uint64_t>(32, threads);
+    wanted = std::max<uint64_t>(1, wanted / count);
+    ofEach = llvm::formatv(", {0} lanes of each", count);
+  }
+  wanted = std::min<uint64_t>(wanted, std::min<uint64_t>(units, mostUnits));
   std::set<uint64_t> drawn;
   // Edges are where guards are.
   if (wanted > 1)
-    drawn.insert(blocks * units - 1);
+    drawn.insert(units - 1);
   if (wanted > 2)
     drawn.insert(0);
   while (drawn.size() < wanted)
-    drawn.insert(random() % (blocks * units));
+    drawn.insert(random() % units);
   std::map<uint64_t, uint32_t> byBlock;
   for (uint64_t unit : drawn)
-    byBlock[unitAt(unit).number] |= unitAt(unit).warps;
-  for (auto [number, warps] : byBlock)
-    chosen.push_back({number, warps});
-  part = llvm::formatv("{0} of {1} {2}s, drawn at random", wanted,
-                       blocks * units, name);
+    byBlock[unitAt(unit, lanes).number] |= unitAt(unit, lanes).warps;
+  for (auto [number, ofBlock] : byBlock)
+    chosen.push_back({number, ofBlock, lanes});
+  part = llvm::formatv("{0} of {1} {2}s{3}, drawn at random", wanted, units,
+                       byWarp ? "warp" : "block", ofEach);
   return learnNeeds();
 }
 
@@ -306,13 +326,14 @@ bool Oracle::learnNeeds() {
         buffer.needed.set();
     return true;
   }
-  auto dry = launch(chosen, false, 16 * limits.instructions);
+  auto dry = launch(chosen, false, budgetOfLaunch());
   if (!dry)
     return giveUp(llvm::toString(dry.takeError()));
   if (!dry->completed)
     return giveUp(stopText(*dry));
   std::vector<Runs> missing;
   findMissing(missing);
+  forgetOutputs();
   total = 0;
   for (const Buffer &buffer : buffers)
     for (auto run : runsOf(buffer.needed, buffer.extent, mostGap))
@@ -424,12 +445,12 @@ llvm::Expected<Truth> Oracle::solve(Fetch fetch) {
   if (!why.empty())
     return truth;
   for (unsigned attempt = 0;; ++attempt) {
-    auto result = launch(chosen, true, 4 * limits.instructions);
+    auto result = launch(chosen, true, budgetOfLaunch());
     if (!result) {
       truth.why = hopeless = llvm::toString(result.takeError());
       return truth;
     }
-    spent += result->counters.warpInstructions;
+    spent += result->counters.laneInstructions / 32;
     std::vector<Runs> missing;
     if (!findMissing(missing)) {
       if (!result->completed)

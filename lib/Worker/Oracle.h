@@ -6,9 +6,9 @@
 // is: the same code on the same bits, which are copied from the device. For
 // each element it gives the true value and a bound on the original's own error.
 //
-// A large grid runs in part: whole blocks, or warps where they do not look at
-// one another, drawn at random and as many as the budget allows. Only the parts
-// of the inputs are copied that these read.
+// A large grid runs in part: whole blocks, or warps or some of their lanes
+// where these do not look at one another, drawn at random and as many as the
+// budget allows. Only the parts of the inputs are copied that these read.
 //
 // Nothing here fails an evaluation: where there is no truth, `Truth::why` says
 // the reason. Only what the device says when it is read is an error.
@@ -55,7 +55,7 @@ struct Truth {
 };
 
 struct OracleLimits {
-  /// Warp instructions in shadow mode, of one filling.
+  /// Of whole warps in shadow mode, of one filling: a lane is a part of one.
   uint64_t instructions = 0;
   /// Of inputs, copied for one filling.
   uint64_t bytes = uint64_t(256) << 20;
@@ -92,6 +92,8 @@ private:
     std::vector<std::pair<uint64_t, std::vector<uint8_t>>> kept;
   };
   void open(llvm::StringRef ptx);
+  /// Of warps with few lanes there may be more.
+  uint64_t budgetOfLaunch() const { return 32 * limits.instructions; }
   /// False: `why` says the reason.
   bool choose();
   bool learnNeeds();

@@ -79,6 +79,15 @@ bool warpsTalk(const ptx::Instruction &instruction) {
                                llvm::any_of(instruction.modifiers, isShared);
 }
 
+bool lanesTalk(const ptx::Instruction &instruction) {
+  return llvm::StringSwitch<bool>(instruction.opcode)
+      .Cases({"shfl", "vote", "match", "redux", "activemask", "elect", "bar"},
+             true)
+      .Cases({"mma", "wmma", "wgmma", "ldmatrix", "stmatrix", "movmatrix"},
+             true)
+      .Default(false);
+}
+
 } // namespace
 
 llvm::Expected<PtxFacts> readPtxFacts(llvm::StringRef ptx) {
@@ -102,10 +111,14 @@ llvm::Expected<PtxFacts> readPtxFacts(llvm::StringRef ptx) {
         facts.blocksTalk = textOf(instruction);
       if (facts.warpsTalk.empty() && warpsTalk(instruction))
         facts.warpsTalk = textOf(instruction);
+      if (facts.lanesTalk.empty() && lanesTalk(instruction))
+        facts.lanesTalk = textOf(instruction);
     }
   }
   if (facts.warpsTalk.empty())
     facts.warpsTalk = facts.blocksTalk;
+  if (facts.lanesTalk.empty())
+    facts.lanesTalk = facts.warpsTalk;
   return facts;
 }
 

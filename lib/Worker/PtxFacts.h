@@ -2,8 +2,9 @@
 //===----------------------------------------------------------------------===//
 //
 // What a PTX text may do, as far as its instructions tell: whether the order of
-// threads can show in its results, and whether blocks, or warps of a block, can
-// look at one another. Of the whole module: what may be called is not followed.
+// threads can show in its results, and whether blocks, warps of a block, or
+// lanes of a warp can look at one another. Of the whole module: what may be
+// called is not followed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,6 +27,8 @@ struct PtxFacts {
   std::string blocksTalk;
   /// The same of warps of one block.
   std::string warpsTalk;
+  /// And of lanes of one warp.
+  std::string lanesTalk;
 };
 
 llvm::Expected<PtxFacts> readPtxFacts(llvm::StringRef ptx);

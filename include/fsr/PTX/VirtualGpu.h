@@ -121,18 +121,18 @@ enum class BlockOrder : uint8_t {
 };
 llvm::StringRef nameOf(BlockOrder order);
 
-/// A block of a grid and which of its warps run.
+/// A block of a grid, which of its warps run, and which lanes of those.
 struct ChosenBlock {
   uint64_t number = 0; ///< With x fastest.
-  uint32_t warps = ~uint32_t(0);
+  uint32_t warps = ~uint32_t(0), lanes = ~uint32_t(0);
 };
 
 struct LaunchOptions {
   Schedule schedule = Schedule::Lockstep;
   BlockOrder order = BlockOrder::OfSchedule;
   /// What runs, each block once; none: all. The others are as if they had not
-  /// come to their turn yet, and the block ends without the other warps: for
-  /// kernels whose blocks, or warps, do not look at one another.
+  /// come to their turn yet, and the block ends without the other threads:
+  /// for kernels whose blocks, or threads, do not look at one another.
   std::vector<ChosenBlock> blocks;
   uint64_t seed = 1;
   /// Of warp instructions; 0: none.

@@ -110,6 +110,9 @@ TEST_F(VirtualGpuTest, ChosenBlocks) {
   uint32_t value = 0;
   cantFail(gpu->read(&value, out + 4 * 100, 4));
   EXPECT_EQ(value, 100u);
+  options.blocks = {{2, 1, 0x80000001}};
+  result = cantFail(gpu->launch(module, "k", shape, params, options));
+  EXPECT_EQ(result.counters.globalStoreBytes, 8u);
   options.blocks = {{6}};
   EXPECT_EQ(launchError(), "launch of k: a block that is not one of 6");
 }

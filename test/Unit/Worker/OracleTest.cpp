@@ -136,9 +136,19 @@ TEST_F(OracleTest, WarpsOfAGridThatIsTooLarge) {
   limits.smallBytes = 0;
   Truth truth = solve(matmulPtx("matmul", plainStep));
   EXPECT_EQ(truth.why, "");
-  EXPECT_EQ(truth.part, "3 of 32 warps, drawn at random");
+  EXPECT_TRUE(llvm::StringRef(truth.part)
+                  .ends_with(" of 32 warps, 8 lanes of each, drawn at random"))
+      << truth.part;
   ASSERT_EQ(truth.buffers.size(), 1u);
   EXPECT_FALSE(truth.buffers[0].isWhole);
+  EXPECT_GE(truth.buffers[0].elements.size(), 10u * 8);
+  EXPECT_LE(truth.buffers[0].elements.size(), 20u * 8);
+  expectProducts(truth.buffers[0]);
+  // Lanes that exchange values run as warps.
+  truth = solve(matmulPtx("matmul", plainStep,
+                          "  shfl.sync.idx.b32 %bits, %k, 0, 31, -1;\n"));
+  EXPECT_EQ(truth.part, "3 of 32 warps, drawn at random");
+  ASSERT_EQ(truth.buffers.size(), 1u);
   EXPECT_EQ(truth.buffers[0].elements.size(), 3u * 32);
   expectProducts(truth.buffers[0]);
   // The first and the last are always among them.
@@ -171,9 +181,9 @@ TEST_F(OracleTest, BlocksWhereWarpsMeet) {
 }
 
 TEST_F(OracleTest, ABudgetForNothing) {
-  limits.instructions = 100;
+  limits.instructions = 10;
   EXPECT_EQ(solve(matmulPtx("matmul", plainStep)).why,
-            "one warp of it runs for more than 100 warp instructions");
+            "one thread of it runs for more than 320 warp instructions");
 }
 
 TEST_F(OracleTest, BlocksThatTalkRunAllOrNone) {
@@ -301,6 +311,13 @@ TEST(PtxFactsTest, WhoTalks) {
     PtxFacts found = cantFail(readPtxFacts(elementwise(body, before)));
     return std::pair(found.blocksTalk, found.warpsTalk);
   };
+  auto lanes = [](llvm::StringRef body) {
+    return cantFail(readPtxFacts(elementwise(body))).lanesTalk;
+  };
+  EXPECT_EQ(lanes("  ld.global.f32 %f1, [%in];\n"), "");
+  EXPECT_EQ(lanes("  shfl.sync.bfly.b32 %r4, %r1, 1, 31, -1;\n"),
+            "`shfl.sync.bfly.b32`");
+  EXPECT_EQ(lanes("  bar.sync 0;\n"), "`bar.sync`");
   using Pair = std::pair<std::string, std::string>;
   EXPECT_EQ(facts("  ld.global.f32 %f1, [%in];\n"), Pair("", ""));
   EXPECT_EQ(facts("  shfl.sync.bfly.b32 %r4, %r1, 1, 31, -1;\n"
