@@ -338,6 +338,7 @@ TEST_F(WorkerClient, OverrunOnceIsForgiven) {
   ASSERT_EQ(open("'candidate-run:deadline_ms=200;send;hang' --then none"), "");
   std::string line = evaluate();
   EXPECT_TRUE(isAccepted(line)) << line;
+  EXPECT_EQ(starts(), 2u);
 }
 
 TEST_F(WorkerClient, FailingOriginalIsAnError) {
@@ -416,6 +417,7 @@ TEST_F(WorkerClient, NonsenseOnceIsForgiven) {
   ASSERT_EQ(open("'candidate:send;line' --then none"), "");
   std::string line = evaluate();
   EXPECT_TRUE(isAccepted(line)) << line;
+  EXPECT_EQ(starts(), 2u);
 }
 
 TEST_F(WorkerClient, ErrorsOfTheWorkerAreScrubbedAndKeepTheirKind) {
