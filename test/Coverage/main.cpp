@@ -94,6 +94,9 @@ llvm::Error runOnce(Loaded &in, Case &one, const LaunchOptions &options,
         if (llvm::Error error =
                 gpu.write(address, argument.before.data(), bytes))
           return error;
+      if (argument.isInitialized)
+        if (llvm::Error error = gpu.setTainted(address, bytes, true))
+          return error;
       from = &address;
       bytes = sizeof(address);
     }
