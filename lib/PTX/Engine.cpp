@@ -135,6 +135,8 @@ void WarpRun::passTaint(const Op &op, LaneMask active, LaneMask mask) {
       op.opClass == OpClass::Memory || op.opClass == OpClass::Atomic;
   if (guard && touchesMemory)
     warp.breakProof(op, "whether memory is touched depends on buffer contents");
+  else if (guard && op.opClass == OpClass::Barrier)
+    warp.breakProof(op, "whether it is executed depends on buffer contents");
   for (unsigned i = 0; i < op.numSources && i < 8; ++i)
     if ((op.steers >> i & 1) && (warp.taint(op.operand(i)) & active))
       warp.breakProof(op, touchesMemory
@@ -164,6 +166,14 @@ void WarpRun::runGeneral(const Step &step, LaneMask active, LaneMask mask,
   }
   if (tracksTaint)
     passTaint(op, active, mask);
+  if (step.isPolling && tracksTaint)
+    taintPolled(op, active);
+}
+
+void WarpRun::taintPolled(const Op &op, LaneMask active) {
+  // What it saw depends on when others wrote there, whatever they wrote.
+  for (Slot slot : op.results())
+    warp.setTaint(slot, active, active);
 }
 
 template <bool hasShadow>
@@ -244,6 +254,8 @@ WarpRun::Stop WarpRun::runGroup(size_t at, Tally &tally, uint32_t limit,
         passTaint(*step.op, active, mask);
       if (active)
         step.run(warp, *step.op, active);
+      if (step.isPolling && tracksTaint)
+        taintPolled(*step.op, active);
       if (isPreempted) {
         polls = step.isPolling ? polls + 1 : 0;
         if (random.below(8) == 0)

@@ -110,6 +110,8 @@ private:
   void runGeneral(const Step &step, LaneMask active, LaneMask mask,
                   bool tracksTaint);
   void passTaint(const Op &op, LaneMask active, LaneMask mask);
+  /// The results of a load that other threads may race with on purpose.
+  void taintPolled(const Op &op, LaneMask active);
   void checkWritten(const Op &op, LaneMask active);
   void checkGuard(const Op &op, LaneMask mask);
   bool syncWarp(size_t at, const Op &op);

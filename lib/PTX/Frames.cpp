@@ -109,9 +109,11 @@ void WarpRun::fillSpecials(Frame &frame) {
       component(cluster, 0);
     else if (name == "%laneid")
       fill([](unsigned lane) -> uint64_t { return lane; });
-    else if (name == "%warpid")
+    else if (name == "%warpid") {
       all(warp.index);
-    else if (name == "%nwarpid")
+      // A GPU may have it otherwise, even from one look to the next.
+      frame.taint[special.slot] = allLanes;
+    } else if (name == "%nwarpid")
       all(64);
     else if (name == "%nsmid")
       all(launch.numMultiprocessors);
