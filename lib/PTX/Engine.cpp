@@ -252,8 +252,10 @@ WarpRun::Stop WarpRun::runGroup(size_t at, Tally &tally, uint32_t limit,
       if (tracksTaint && ((taints[step.steers] & active) ||
                           (step.guard != noSlot && taints[step.guard] & mask)))
         passTaint(*step.op, active, mask);
-      if (active)
+      if (active) {
         step.run(warp, *step.op, active);
+        warp.changes += step.changesMemory;
+      }
       if (step.isPolling && tracksTaint)
         taintPolled(*step.op, active);
       if (isPreempted) {
@@ -268,6 +270,7 @@ WarpRun::Stop WarpRun::runGroup(size_t at, Tally &tally, uint32_t limit,
     case Step::General:
       ++pc;
       runGeneral(step, active, mask, tracksTaint);
+      warp.changes += step.changesMemory;
       if (step.isPolling && ++polls >= mostPolls)
         return leave(Stop::Spinning);
       continue;
@@ -405,6 +408,7 @@ bool WarpRun::control(size_t at, const Step &step) {
       group.state = Group::State::Polling;
       return false;
     }
+    ++warp.changes;
     progressed = true;
     if (!waiting) {
       ++group.pc;
@@ -486,6 +490,8 @@ WarpRun::Turn WarpRun::run(Tally &tally, uint64_t &fuel) {
     fuel -= before - allowed;
     if (before - allowed > 1)
       progressed = true;
+    if (before != allowed)
+      spin.ran |= lanes;
     if (stop == Stop::Regroup || isSplit)
       if (stop != Stop::Spinning)
         continue;

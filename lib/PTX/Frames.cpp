@@ -151,7 +151,8 @@ void WarpRun::reset(LaneMask existing, uint64_t seed) {
   warp.existing = existing;
   warp.exited = 0;
   warp.mustWait = 0;
-  warp.executed = 0;
+  warp.executed = warp.changes = 0;
+  spin = Spin();
   warp.tracksTaint = run_.launch.options.trackTaint;
   warp.checksRaces = run_.launch.options.checkRaces;
   random = Random(seed);
