@@ -225,9 +225,11 @@ std::optional<Pool::Item> Pool::take() {
     if (isOver())
       return std::nullopt;
     bool mayBegin = nextBlock < numBlocks && numResident < mostResident;
-    // All that were put aside have had another turn, or all have to begin.
+    // All that were put aside have had another turn, or all have to begin, or
+    // the next one seems to wait for one that has not begun.
     bool shouldBegin = mayBegin && (launch.shape.cooperative || aside.empty() ||
-                                    resumed >= aside.size());
+                                    resumed >= aside.size() ||
+                                    aside.front()->spunIn == advances);
     if (shouldBegin || (mayBegin && aside.empty())) {
       Item item;
       if (!unused.empty()) {

@@ -21,6 +21,22 @@
 
 namespace fsr::ptx {
 
+/// From here on it goes round without ever deciding anything: it does not wait.
+static bool isEndless(const Program &program, uint32_t pc) {
+  for (size_t i = 0; i < program.code.size(); ++i) {
+    const Op &op = program.code[pc];
+    if (op.control == Control::Branch) {
+      if (op.guard != noSlot)
+        return false;
+      pc = op.target;
+      continue;
+    }
+    if (op.control != Control::Plain || ++pc == program.code.size())
+      return false;
+  }
+  return true;
+}
+
 uint64_t WarpRun::stateOf(const Group &group, unsigned lane) const {
   uint64_t state = group.pc;
   for (const Frame *frame = group.frame.get(); frame;
@@ -68,7 +84,8 @@ bool WarpRun::watchSpin() {
       if (isKept)
         spin.state[lane] = state;
     }
-    allCycle &= !(group.mask & ~spin.cycles);
+    allCycle &= !(group.mask & ~spin.cycles) &&
+                !isEndless(*group.frame->program, group.pc);
   }
   spin.ran = 0;
   return allCycle;

@@ -150,13 +150,13 @@ KERNEL phase_never_completed(int *out) {
                  : "memory");
   unsigned done;
   do
-    asm volatile("{\n" // FAULT
+    asm volatile("{\n"
                  "  .reg .pred p;\n"
                  "  mbarrier.test_wait.parity.shared::cta.b64 p, [%1], 0;\n"
                  "  selp.u32 %0, 1, 0, p;\n"
                  "}"
                  : "=r"(done)
-                 : "r"(at)
+                 : "r"(at) // FAULT
                  : "memory");
   while (!done); // FAULT
   out[threadIdx.x] = 1;
