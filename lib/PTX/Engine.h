@@ -176,6 +176,12 @@ public:
   ~BlockRun();
 
   void reset(uint64_t linear);
+  /// Where the system's part of shared memory begins, behind the kernel's own;
+  /// it is there for kernels that ask.
+  uint64_t reservedShared() const {
+    uint64_t own = launch.program->sharedBytes + launch.shape.sharedBytes;
+    return (own + 127) / 128 * 128;
+  }
 
   enum class Outcome : uint8_t {
     Done,
@@ -237,6 +243,7 @@ private:
   std::array<Barrier, 16> barriers;
   unsigned numOpen = 0;
   unsigned spinRounds = 0;
+  bool hasReservedShared = false;
   bool cycles = false;
   uint64_t watchedEpoch = 0, watchedChanges = 0, toldChanges = 0;
   Random random{0};

@@ -138,6 +138,8 @@ void WarpRun::fillSpecials(Frame &frame) {
       all(shape.sharedBytes);
     else if (name == "%total_smem_size" || name == "%aggr_smem_size")
       all(shape.sharedBytes + launch.program->sharedBytes);
+    else if (name == "%reserved_smem_offset_1")
+      all(run_.reservedShared());
     else if (name == "%envreg1")
       all(launch.gridWorkspace >> 32);
     else if (name == "%envreg2")

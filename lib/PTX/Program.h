@@ -245,6 +245,7 @@ struct Program {
   uint64_t parameterBytes = 0;
   uint64_t sharedBytes = 0; ///< Static, with what its callees declare.
   bool usesGridSync = false;
+  bool usesReservedShared = false; ///< Reads where the system's part begins.
   std::vector<std::shared_ptr<void>> infos; ///< What `Op::info` points to.
   /// The first instruction that is not supported: then there is no code.
   std::string unsupported;

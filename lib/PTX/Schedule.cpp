@@ -29,6 +29,8 @@ static constexpr uint64_t blockQuantum = uint64_t(1) << 21;
 static constexpr uint64_t cooperativeQuantum = uint64_t(1) << 14;
 /// Turns in which all blocks do nothing but wait, before that is a deadlock.
 static constexpr unsigned mostWaits = 16;
+/// Of shared memory, for the system; cooperative groups keep 288 bytes there.
+static constexpr uint64_t reservedSharedBytes = 1024;
 /// For blocks that spin to see what those on other host threads do meanwhile.
 static constexpr std::chrono::microseconds spinPause(200);
 
@@ -37,6 +39,8 @@ BlockRun::BlockRun(Launch &launch, const FunctionTable &functions)
   const std::array<unsigned, 3> &size = launch.shape.block;
   block.launch = &launch;
   block.numThreads = size[0] * size[1] * size[2];
+  for (const Program *program : functions.programs)
+    hasReservedShared |= program->usesReservedShared;
   if (launch.shadow)
     block.shadow = std::make_shared<ShadowMemory>();
   unsigned numWarps = (block.numThreads + warpLanes - 1) / warpLanes;
@@ -55,7 +59,9 @@ void BlockRun::reset(uint64_t linear) {
   block.index = {unsigned(linear % shape.grid[0]),
                  unsigned(linear / shape.grid[0] % shape.grid[1]),
                  unsigned(linear / (uint64_t(shape.grid[0]) * shape.grid[1]))};
-  block.shared.reset(launch.program->sharedBytes + shape.sharedBytes);
+  block.shared.reset(hasReservedShared
+                         ? reservedShared() + reservedSharedBytes
+                         : launch.program->sharedBytes + shape.sharedBytes);
   if (block.shadow)
     block.shadow->clear();
   block.clock = makeBlockClock(linear, runs.size());
