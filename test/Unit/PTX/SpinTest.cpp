@@ -15,7 +15,7 @@ class SpinTest : public KernelTest {
 protected:
   void SetUp() override {
     KernelTest::SetUp();
-    options.instructionBudget = 4 << 20;
+    options.instructionBudget = 1 << 19;
     options.hostThreads = 1;
   }
 };
@@ -38,14 +38,14 @@ TEST_F(SpinTest, ACountEndsIt) {
   runClean(kernel(R"(
     mov.u32 %r2, 0;
   AGAIN:
-    ld.volatile.global.u32 %r1, [%out];
+    ld.volatile.global.u32 %r1, [%out+252];
     add.u32 %r2, %r2, 1;
-    setp.lt.u32 %p2, %r2, 100000;
+    setp.lt.u32 %p2, %r2, 20000;
     setp.eq.and.u32 %p1, %r1, 0, %p2;
     @%p1 bra AGAIN;
   )" + store("%r2") +
                   "exit;"));
-  EXPECT_EQ(words[5], 100000u);
+  EXPECT_EQ(words[5], 20000u);
 }
 
 TEST_F(SpinTest, AClockMayEndIt) {
