@@ -233,8 +233,10 @@ llvm::Error readProofs(const std::string &path, std::vector<Case> &cases) {
       return makeError(ErrorKind::BadInput,
                        path + ":" + llvm::Twine(i + 1) + ": " + message);
     };
-    auto [file, rest] = line.split(' ');
-    auto [kernel, verdict] = rest.split(' ');
+    auto [first, rest] = line.split(' ');
+    auto [second, verdict] = rest.split(' ');
+    // C++17 captures no bindings.
+    llvm::StringRef file = first, kernel = second;
     auto [name, reason] = verdict.split(' ');
     auto kind = llvm::StringSwitch<ProofClass>(name)
                     .Case("dense", ProofClass::Dense)
