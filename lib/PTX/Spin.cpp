@@ -104,9 +104,13 @@ void BlockRun::watch() {
     for (const auto &run : runs)
       run->spin = WarpRun::Spin();
   watchedChanges = changes;
-  cycles = true;
-  for (const auto &run : runs)
-    cycles &= run->watchSpin();
+  // A block of which all threads have just exited waits for nothing.
+  bool anyLeft = false, allCycle = true;
+  for (const auto &run : runs) {
+    anyLeft |= !run->groups.empty();
+    allCycle &= run->watchSpin();
+  }
+  cycles = anyLeft && allCycle;
 }
 
 void BlockRun::beginWatch(uint64_t epoch) {

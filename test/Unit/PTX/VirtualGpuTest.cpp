@@ -66,7 +66,7 @@ TEST_F(VirtualGpuTest, VariablesOfModules) {
   EXPECT_EQ(toString(gpu->symbol(module, "nothing").takeError()),
             "the module has no variable \"nothing\"");
   EXPECT_EQ(toString(gpu->parameters(module, "nothing").takeError()),
-            "the module has no kernel \"nothing\"");
+            "the module has no kernel \"nothing\"; it has k");
   EXPECT_EQ(toString(gpu->launch(module, "k", shape, {}, options).takeError()),
             "launch of k: a parameter block of 0 bytes, wanted 8");
   cantFail(gpu->unloadModule(module));
