@@ -117,6 +117,7 @@ void atomic(Warp &warp, const Op &op, LaneMask active) {
         Pair c{warp.lanes<uint64_t>(third)[lane],
                warp.lanes<uint64_t>(third + 1)[lane]};
         Pair old = swapPair(info, data, b, c);
+        warp.changes += std::memcmp(data, &old, sizeof(old)) != 0;
         if (info.hasResult) {
           warp.lanes<uint64_t>(op.result(0))[lane] = old.low;
           warp.lanes<uint64_t>(op.result(0) + 1)[lane] = old.high;
@@ -128,6 +129,7 @@ void atomic(Warp &warp, const Op &op, LaneMask active) {
             size == 2   ? swapLoop<uint16_t>(info, data, b, c, isGlobal)
             : size == 4 ? swapLoop<uint32_t>(info, data, b, c, isGlobal)
                         : swapLoop<uint64_t>(info, data, b, c, isGlobal);
+        warp.changes += std::memcmp(data, &old, size) != 0;
         if (info.hasResult) {
           if (size == 8)
             warp.lanes<uint64_t>(op.result(v))[lane] = old;
