@@ -36,6 +36,30 @@ struct MemoryInfo {
   unsigned bytes() const { return unsigned(elementBytes) * vector; }
 };
 
+enum class Update : uint8_t {
+  Add,
+  Min,
+  Max,
+  And,
+  Or,
+  Xor,
+  Inc,
+  Dec,
+  Exchange,
+  CompareExchange,
+};
+
+struct AtomicInfo : MemoryInfo {
+  Update update = Update::Add;
+  bool hasResult = false;
+};
+
+/// Updates one element as an atomic does; gives the old value.
+uint64_t updateAt(const AtomicInfo &info, uint8_t *data, uint64_t value,
+                  bool isGlobal);
+/// Of "add" and the like.
+std::optional<Update> parseUpdate(llvm::StringRef modifier);
+
 /// Reads `.relaxed.gpu` and the like off `modifier`; false: it is none.
 struct OrderModifiers {
   std::optional<Semantics> semantics;
@@ -61,8 +85,6 @@ struct Place {
 Place locate(Warp &warp, const MemoryInfo &info, uint64_t address);
 inline uint64_t genericAddress(const Place &place) {
   switch (place.space) {
-  case Space::Shared:
-    return sharedWindow + place.offset;
   case Space::Local:
     return localWindow + place.offset;
   case Space::Param:
@@ -92,6 +114,13 @@ void reportInFlight(Warp &warp, const Op &op, unsigned lane,
 /// Some byte was never written: reported.
 void reportUnwritten(Warp &warp, const Op &op, unsigned lane,
                      const Checked &checked, unsigned bytes);
+/// The access is to shared memory of another block of the cluster: noted, since
+/// that block must not end before it; false: it has ended, which is reported.
+bool notePeer(Warp &warp, const Op &op, unsigned lane, Block &owner,
+              uint64_t address);
+/// The same, for what `op` of `program` began.
+void noteAccess(Warp &warp, unsigned lane, Block &owner, const Program &program,
+                const Op &op);
 /// Notes the access in the cells, with its checks.
 void touchBytes(Warp &warp, const Op &op, unsigned lane, const Checked &checked,
                 unsigned bytes, const MemoryInfo &info, bool isWrite,

@@ -32,24 +32,6 @@ std::mutex &turnAt(uint64_t location) {
   return turns[location / 16 % turns.size()];
 }
 
-enum class Update : uint8_t {
-  Add,
-  Min,
-  Max,
-  And,
-  Or,
-  Xor,
-  Inc,
-  Dec,
-  Exchange,
-  CompareExchange,
-};
-
-struct AtomicInfo : MemoryInfo {
-  Update update = Update::Add;
-  bool hasResult = false;
-};
-
 // Half precision. -------------------------------------------------------------
 // Sums go through float: its 24 bits are enough for one rounding of a sum of
 // two f16 or bf16 to be the right one.
@@ -399,6 +381,33 @@ bool isSupported(const AtomicInfo &info, bool isReduction) {
 
 } // namespace
 
+uint64_t updateAt(const AtomicInfo &info, uint8_t *data, uint64_t value,
+                  bool isGlobal) {
+  switch (info.elementBytes) {
+  case 2:
+    return swapLoop<uint16_t>(info, data, value, 0, isGlobal);
+  case 4:
+    return swapLoop<uint32_t>(info, data, value, 0, isGlobal);
+  default:
+    return swapLoop<uint64_t>(info, data, value, 0, isGlobal);
+  }
+}
+
+std::optional<Update> parseUpdate(StringRef modifier) {
+  return llvm::StringSwitch<std::optional<Update>>(modifier)
+      .Case("add", Update::Add)
+      .Case("min", Update::Min)
+      .Case("max", Update::Max)
+      .Case("and", Update::And)
+      .Case("or", Update::Or)
+      .Case("xor", Update::Xor)
+      .Case("inc", Update::Inc)
+      .Case("dec", Update::Dec)
+      .Case("exch", Update::Exchange)
+      .Case("cas", Update::CompareExchange)
+      .Default(std::nullopt);
+}
+
 Decoded decodeAtomic(Decoder &decoder, Op &op) {
   const Instruction &instruction = decoder.instruction();
   bool isReduction = instruction.opcode == "red";
@@ -420,18 +429,7 @@ Decoded decodeAtomic(Decoder &decoder, Op &op) {
       isNoFlush = true;
       continue;
     }
-    auto kind = llvm::StringSwitch<std::optional<Update>>(modifier)
-                    .Case("add", Update::Add)
-                    .Case("min", Update::Min)
-                    .Case("max", Update::Max)
-                    .Case("and", Update::And)
-                    .Case("or", Update::Or)
-                    .Case("xor", Update::Xor)
-                    .Case("inc", Update::Inc)
-                    .Case("dec", Update::Dec)
-                    .Case("exch", Update::Exchange)
-                    .Case("cas", Update::CompareExchange)
-                    .Default(std::nullopt);
+    std::optional<Update> kind = parseUpdate(modifier);
     if (kind && !update) {
       update = kind;
       continue;
