@@ -170,12 +170,15 @@ void arrive(Warp &warp, const Op &op, LaneMask active) {
     Mbarrier *barrier = findMbarrier(warp, op, first, info.access, place, spot);
     if (!barrier)
       return;
-    publishArrival(warp, same, spot, *barrier, scopeOf(warp, info),
+    // The look at it is before the arrival.
+    LaneMask found = LaneMask(1) << first;
+    forLanes(same & ~found, [&](unsigned lane) {
+      if (findMbarrier(warp, op, lane, info.access, place, spot))
+        found |= LaneMask(1) << lane;
+    });
+    publishArrival(warp, found, spot, *barrier, scopeOf(warp, info),
                    info.isOrdering);
-    forLanes(same, [&](unsigned lane) {
-      if (lane != first &&
-          !findMbarrier(warp, op, lane, info.access, place, spot))
-        return;
+    forLanes(found, [&](unsigned lane) {
       uint32_t count = 1;
       if (info.hasCount)
         count = warp.lanes<uint32_t>(op.operand(1))[lane];
