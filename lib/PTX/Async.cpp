@@ -9,6 +9,7 @@
 
 #include "Async.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using llvm::StringRef;
@@ -45,23 +46,34 @@ Decoded decodeCluster(Decoder &decoder, Op &op) {
   return Decoded::Done;
 }
 
+/// A fence whose form is this and no other orders as one of the cluster does.
+Decoded clusterFence(Decoder &decoder, Op &op,
+                     llvm::ArrayRef<StringRef> wanted) {
+  if (llvm::ArrayRef<StringRef>(decoder.instruction().modifiers) != wanted ||
+      !decoder.expectOperands(0))
+    return decoder.fail("fence." + llvm::join(wanted, ".") + " wanted");
+  auto *info = decoder.makeInfo<FenceInfo>();
+  info->scope = Scope::Cluster;
+  op.control = Control::Fence;
+  op.info = info;
+  return Decoded::Done;
+}
+
 /// Proxies are not told apart: copies see what their thread sees.
 Decoded decodeFence(Decoder &decoder, Op &op) {
   const Instruction &instruction = decoder.instruction();
   op.opClass = OpClass::Barrier;
-  if (instruction.has("mbarrier_init")) {
-    static constexpr StringRef wanted[] = {"mbarrier_init", "release",
-                                           "cluster"};
-    if (llvm::ArrayRef<StringRef>(instruction.modifiers) !=
-            llvm::ArrayRef<StringRef>(wanted) ||
-        !decoder.expectOperands(0))
-      return decoder.fail("fence.mbarrier_init.release.cluster wanted");
-    auto *info = decoder.makeInfo<FenceInfo>();
-    info->scope = Scope::Cluster;
-    op.control = Control::Fence;
-    op.info = info;
-    return Decoded::Done;
-  }
+  if (instruction.has("mbarrier_init"))
+    return clusterFence(decoder, op, {"mbarrier_init", "release", "cluster"});
+  bool isGeneric = instruction.has("async::generic");
+  if (isGeneric && instruction.has("acquire"))
+    return clusterFence(decoder, op,
+                        {"proxy", "async::generic", "acquire",
+                         "sync_restrict::shared::cluster", "cluster"});
+  if (isGeneric && instruction.has("release"))
+    return clusterFence(decoder, op,
+                        {"proxy", "async::generic", "release",
+                         "sync_restrict::shared::cta", "cluster"});
   for (StringRef modifier : instruction.modifiers) {
     bool isKnown =
         llvm::StringSwitch<bool>(modifier)

@@ -264,7 +264,12 @@ TEST_F(ClusterTest, RacesBetweenBlocks) {
   std::string relaxed =
       "barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;\n";
   expectFault(pair(write + relaxed + read + sync), FindingKind::SharedRace);
-  for (const char *fence : {"fence.acq_rel.cluster;\n", "fence.sc.gpu;\n"})
+  for (const char *fence :
+       {"fence.acq_rel.cluster;\n", "fence.sc.gpu;\n",
+        "fence.release.cluster;\n",
+        "fence.release.sync_restrict::shared::cta.cluster;\n",
+        "fence.proxy.async::generic.release.sync_restrict::shared::cta."
+        "cluster;\n"})
     expectWords(pair(write + fence + relaxed + read + sync),
                 [](unsigned i) { return i ^ 32; });
   expectFault(pair(write + "fence.acq_rel.cta;\n" + relaxed + read + sync),
