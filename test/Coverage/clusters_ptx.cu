@@ -17,8 +17,8 @@ __device__ unsigned rank_in_cluster() {
   return rank;
 }
 __device__ void sync_cluster() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\n"
-               "barrier.cluster.wait.acquire.aligned;" ::
+  asm volatile("barrier.cluster.arrive.release;\n"
+               "barrier.cluster.wait.acquire;" ::
                    : "memory");
 }
 __device__ void make_barrier(unsigned bar, unsigned count) {
