@@ -192,6 +192,28 @@ TEST_F(ClusterTest, SharedMemoryOfOthers) {
                                                 : 0u; });
 }
 
+TEST_F(ClusterTest, ManyOnHostThreads) {
+  shape.grid = {4, 8, 1};
+  shape.cluster = {2, 2, 1};
+  words.assign(1024, 0);
+  std::string text =
+      pair("mov.u32 %r15, %ctaid.y;\nmad.lo.u32 %r16, %r15, 128, %r16;\n"
+           "st.shared.u32 [%r4], %r16;\n" +
+           sync + "ld.shared::cluster.u32 %r6, [%r14];\n" + save("%r6") + sync);
+  for (Schedule schedule : {Schedule::Lockstep, Schedule::RandomWarps})
+    for (bool checks : {true, false}) {
+      options.schedule = schedule;
+      options.hostThreads = 3;
+      options.checkRaces = checks;
+      options.shadow = !checks;
+      words.assign(1024, 0);
+      runClean(text);
+      // The other rank of a pair is the neighbour in x.
+      for (unsigned i = 0; i < words.size(); ++i)
+        EXPECT_EQ(words[i], i ^ 32) << i;
+    }
+}
+
 TEST_F(ClusterTest, AtomicsOfAllBlocks) {
   std::string clear = "@%p1 st.shared.u32 [%r2], 0;\n" + sync +
                       "mov.u32 %r8, 0;\n"
