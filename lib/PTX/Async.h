@@ -13,7 +13,7 @@
 #ifndef FSR_LIB_PTX_ASYNC_H
 #define FSR_LIB_PTX_ASYNC_H
 
-#include "MemoryOps.h"
+#include "Atomic.h"
 
 #include <map>
 

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "MemoryCells.inl"
+#include "MemoryCounters.inl"
 
 /// Lanes `first` to `first + count` at `offset`, `offset + N`, …
 struct Stretch {
@@ -36,6 +37,9 @@ inline void addressesOf(Warp &warp, const Op &op, const MemoryInfo &info,
 
 template <unsigned N>
 inline bool isStretch(const uint64_t *at, unsigned first, unsigned count) {
+  // The last lane is most likely to be elsewhere.
+  if (at[first + count - 1] != at[first] + (count - 1) * N)
+    return false;
   uint64_t off = 0;
   if (count == warpLanes) {
     for (unsigned i = 0; i < warpLanes; ++i)
@@ -50,6 +54,17 @@ inline bool isStretch(const uint64_t *at, unsigned first, unsigned count) {
 /// Shared memory of another block: not for the quick ways.
 inline bool isPeer(const Warp &warp, const Region &region) {
   return region.block && region.block != warp.block;
+}
+
+inline bool areSame(const uint64_t *at, LaneMask active) {
+  uint64_t address = at[__builtin_ctz(active)];
+  // The last lane is most likely to be another.
+  if (at[31 - __builtin_clz(active)] != address)
+    return false;
+  uint64_t off = 0;
+  for (unsigned i = 0; i < warpLanes; ++i)
+    off |= active >> i & 1 ? at[i] ^ address : 0;
+  return !off;
 }
 
 /// Where the lanes' stretch lies; false: not wholly in one region, misaligned,
@@ -87,7 +102,7 @@ inline void countStretch(Warp &warp, const Stretch &stretch, uint64_t total,
   ++counters.globalRequests;
   counters.globalSectors +=
       (stretch.offset + total - 1) / 32 - stretch.offset / 32 + 1;
-  markSectors(counters, *stretch.region, stretch.offset, total);
+  markTouched(counters, *stretch.region, stretch.offset, total);
 }
 
 template <unsigned E>
@@ -140,6 +155,27 @@ inline bool findScatter(Warp &warp, const MemoryInfo &info, uint64_t address,
   return true;
 }
 
+/// Bit i: the address of lane i is `by` past that of lane i - 1.
+inline LaneMask followersOf(const uint64_t *at, uint64_t by) {
+  LaneMask mask = 0;
+  for (unsigned i = 1; i < warpLanes; ++i)
+    mask |= LaneMask(at[i] - at[i - 1] == by) << i;
+  return mask;
+}
+
+/// Lanes in a row that read one place, or places that follow one another.
+/// Shorter ones go lane by lane.
+constexpr unsigned leastRun = 4;
+
+/// How many lanes from `lane` on `followers` joins.
+inline unsigned runAt(LaneMask followers, unsigned lane) {
+  uint64_t after = ~(uint64_t(followers) >> (lane + 1));
+  return 1 + unsigned(__builtin_ctzll(after));
+}
+inline LaneMask lanesOf(unsigned first, unsigned count) {
+  return LaneMask(((uint64_t(1) << count) - 1) << first);
+}
+
 #include "MemoryLoad.inl"
 #include "MemoryStore.inl"
 
@@ -148,14 +184,14 @@ inline void loadPairs(Warp &warp, const Op &op, LaneMask active) {
   const auto &info = *static_cast<const MemoryInfo *>(op.info);
   uint64_t at[warpLanes];
   addressesOf(warp, op, info, at);
-  countAccess(warp, info, active, at, /*isWrite=*/false);
+  countLanes(warp, info, active, at, /*isWrite=*/false);
   loadLanes(warp, op, info, active, at);
 }
 inline void storePairs(Warp &warp, const Op &op, LaneMask active) {
   const auto &info = *static_cast<const MemoryInfo *>(op.info);
   uint64_t at[warpLanes];
   addressesOf(warp, op, info, at);
-  countAccess(warp, info, active, at, /*isWrite=*/true);
+  countLanes(warp, info, active, at, /*isWrite=*/true);
   storeLanes(warp, op, info, active, at);
 }
 

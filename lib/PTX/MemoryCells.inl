@@ -102,6 +102,24 @@ inline void noteReads(const CellView &view, uint64_t *cells, uint64_t words) {
     __builtin_memcpy(cells, next, words * 8);
 }
 
+/// False: not all is in order, and nothing was noted.
+template <unsigned N>
+inline bool noteWrites(const CellView &view, uint64_t *writers,
+                       uint64_t *readers, uint64_t words) {
+  if (!areInOrder<N>(view, writers, words) ||
+      !areInOrder<N>(view, readers, words))
+    return false;
+  for (uint64_t i = 0; i < words; ++i)
+    writers[i] = cellFor<N>(view, i);
+  // What was read before is behind the write now.
+  uint64_t live = 0;
+  for (uint64_t i = 0; i < words; ++i)
+    live |= readers[i];
+  if (live)
+    __builtin_memset(readers, 0, words * 8);
+  return true;
+}
+
 /// What a stretch of states says.
 struct States {
   uint8_t all, any;

@@ -92,7 +92,140 @@ inline void loadPiece(Warp &warp, const Op &op, const MemoryInfo &info,
   }
 }
 
-/// Loads lane after lane while nothing is wrong; gives the lanes that are left.
+/// A loop over all lanes is one over a few vectors.
+template <typename Result>
+inline void setLanes(Result *to, LaneMask lanes, Result value) {
+  for (unsigned lane = 0; lane < warpLanes; ++lane)
+    to[lane] = lanes >> lane & 1 ? value : to[lane];
+}
+
+/// What a gather needs to know at each of its steps.
+struct Gather {
+  CellView view;
+  Region &region;
+  bool hasCells;
+  uint64_t last; ///< The last offset at which a piece lies inside.
+};
+
+/// The lanes from `first` to `end` read the piece at `offset`; false: something
+/// is not in order, and nothing was done.
+template <unsigned E, unsigned V>
+inline bool loadRepeated(Warp &warp, const Op &op, const MemoryInfo &info,
+                         const Gather &gather, uint64_t offset, unsigned first,
+                         unsigned end, LaneMask *tainted) {
+  constexpr unsigned N = E * V;
+  Region &region = gather.region;
+  const CellView &view = gather.view;
+  uint8_t state = stateOf<N>(region.state + offset);
+  if (!(state & Written) || state & InFlight)
+    return false;
+  if (gather.hasCells) {
+    // What is in order for the first and the last lane is so for the others,
+    // and two make the cell stand for the warp.
+    uint64_t mine = view.mine + (uint64_t(first) << cell::laneShift);
+    uint64_t other = view.mine + (uint64_t(end - 1) << cell::laneShift);
+    uint64_t *writers = region.writers + offset / 4;
+    uint64_t *readers = region.readers + offset / 4;
+    bool isFine = true;
+    for (unsigned word = 0; word < N / 4; ++word)
+      isFine &= isInOrder(view, writers[word], mine) &&
+                isInOrder(view, writers[word], other);
+    if (!isFine)
+      return false;
+    for (unsigned word = 0; word < N / 4; ++word) {
+      noteRead(view, readers[word], mine);
+      noteRead(view, readers[word], other);
+    }
+  }
+  const uint8_t *data = region.data + offset;
+  for (unsigned v = 0; v < V; ++v) {
+    typename CellOf<E>::Type element;
+    __builtin_memcpy(&element, data + v * E, E);
+    uint64_t value = extend<E>(element, info);
+    if (info.resultBits > 32)
+      setLanes(warp.lanes<uint64_t>(op.result(v)), lanesOf(first, end - first),
+               value);
+    else
+      setLanes(warp.lanes<uint32_t>(op.result(v)), lanesOf(first, end - first),
+               uint32_t(value));
+  }
+  if (state & Tainted)
+    for (unsigned v = 0; v < V; ++v)
+      if (stateOf<E>(region.state + offset + v * E) & Tainted)
+        tainted[v] |= lanesOf(first, end - first);
+  return true;
+}
+
+/// The same, each lane its own piece, one after the other.
+template <unsigned E, unsigned V>
+inline bool loadRun(Warp &warp, const Op &op, const MemoryInfo &info,
+                    const Gather &gather, uint64_t offset, unsigned first,
+                    unsigned end, LaneMask *tainted) {
+  constexpr unsigned N = E * V;
+  Region &region = gather.region;
+  unsigned count = end - first;
+  uint64_t total = uint64_t(N) * count;
+  const uint8_t *state = region.state + offset;
+  States states = statesOf(state, total);
+  if (!(states.all & Written) || states.any & InFlight)
+    return false;
+  if (gather.hasCells) {
+    CellView view = gather.view;
+    view.mine += uint64_t(first) << cell::laneShift;
+    if (!areInOrder<N>(view, region.writers + offset / 4, total / 4))
+      return false;
+    noteReads<N>(view, region.readers + offset / 4, total / 4);
+  }
+  const uint8_t *data = region.data + offset;
+  for (unsigned v = 0; v < V; ++v) {
+    if (info.resultBits > 32)
+      spreadElement<E, V>(data, warp.lanes<uint64_t>(op.result(v)) + first, v,
+                          count, info);
+    else
+      spreadElement<E, V>(data, warp.lanes<uint32_t>(op.result(v)) + first, v,
+                          count, info);
+  }
+  if (states.all & Tainted) {
+    for (unsigned v = 0; v < V; ++v)
+      tainted[v] |= lanesOf(first, count);
+  } else if (states.any & Tainted) {
+    for (unsigned i = 0; i < count; ++i)
+      for (unsigned v = 0; v < V; ++v)
+        if (stateOf<E>(state + i * N + v * E) & Tainted)
+          tainted[v] |= LaneMask(1) << (first + i);
+  }
+  return true;
+}
+
+/// One lane.
+template <unsigned E, unsigned V>
+inline bool loadOne(Warp &warp, const Op &op, const MemoryInfo &info,
+                    const Gather &gather, uint64_t offset, unsigned lane,
+                    LaneMask *tainted) {
+  constexpr unsigned N = E * V;
+  Region &region = gather.region;
+  uint8_t state = stateOf<N>(region.state + offset);
+  if (!(state & Written) || state & InFlight)
+    return false;
+  if (gather.hasCells) {
+    uint64_t mine = gather.view.mine + (uint64_t(lane) << cell::laneShift);
+    bool isFine = true;
+    for (unsigned word = 0; word < N / 4; ++word)
+      isFine &= isInOrder(gather.view, region.writers[offset / 4 + word], mine);
+    if (!isFine)
+      return false;
+    for (unsigned word = 0; word < N / 4; ++word)
+      noteRead(gather.view, region.readers[offset / 4 + word], mine);
+  }
+  loadPiece<E, V>(warp, op, info, lane, region.data + offset);
+  if (state & Tainted)
+    for (unsigned v = 0; v < V; ++v)
+      if (V == 1 || stateOf<E>(region.state + offset + v * E) & Tainted)
+        tainted[v] |= LaneMask(1) << lane;
+  return true;
+}
+
+/// Loads run after run while nothing is wrong; gives the lanes that are left.
 template <unsigned E, unsigned V>
 inline LaneMask gatherLanes(Warp &warp, const Op &op, const MemoryInfo &info,
                             LaneMask active, const uint64_t *at) {
@@ -104,49 +237,46 @@ inline LaneMask gatherLanes(Warp &warp, const Op &op, const MemoryInfo &info,
   bool hasCells = scatter.hasCells && !region.isConst;
   if (hasCells && N < 4)
     return active;
-  CellView view = cellView(clockOf(warp), region, 0);
-  LaneMask rest = active, tainted = 0;
-  uint64_t last = region.bytes - N, before = ~uint64_t(0);
-  unsigned repeats = 0;
-  for (; rest; rest &= rest - 1) {
+  Gather gather{cellView(clockOf(warp), region, 0), region, hasCells,
+                region.bytes - N};
+  LaneMask joined = active & active << 1;
+  LaneMask same = followersOf(at, 0) & joined;
+  LaneMask next = 0, rest = active, tainted[V] = {};
+  bool hasNext = false;
+  while (rest) {
     unsigned lane = __builtin_ctz(rest);
     uint64_t offset = at[lane] - scatter.delta;
-    if (offset > last || offset % N)
+    if (offset > gather.last || offset % N)
       break;
-    repeats = offset == before ? repeats + 1 : 0;
-    before = offset;
-    uint8_t state = stateOf<N>(region.state + offset);
-    if (!(state & Written) || state & InFlight)
-      break;
-    // Of lanes that read the same, two make the cell stand for the warp.
-    if (hasCells && repeats < 2) {
-      uint64_t mine = view.mine + (uint64_t(lane) << cell::laneShift);
-      bool isFine = true;
-      for (unsigned word = 0; word < N / 4; ++word)
-        isFine &= isInOrder(view, region.writers[offset / 4 + word], mine);
-      if (!isFine)
+    unsigned repeats = runAt(same, lane);
+    if (repeats >= leastRun) {
+      if (!loadRepeated<E, V>(warp, op, info, gather, offset, lane,
+                              lane + repeats, tainted))
         break;
-      for (unsigned word = 0; word < N / 4; ++word)
-        noteRead(view, region.readers[offset / 4 + word], mine);
+      rest &= ~lanesOf(lane, repeats);
+      continue;
     }
-    if (state & Tainted)
-      tainted |= LaneMask(1) << lane;
-    loadPiece<E, V>(warp, op, info, lane, region.data + offset);
+    if (!hasNext) {
+      next = followersOf(at, N) & joined;
+      hasNext = true;
+    }
+    unsigned steps = runAt(next, lane);
+    // Where it does not end inside, the loop over lanes says which lane not.
+    if (steps >= leastRun && gather.last - offset >= uint64_t(steps - 1) * N) {
+      if (!loadRun<E, V>(warp, op, info, gather, offset, lane, lane + steps,
+                         tainted))
+        break;
+      rest &= ~lanesOf(lane, steps);
+      continue;
+    }
+    if (!loadOne<E, V>(warp, op, info, gather, offset, lane, tainted))
+      break;
+    rest &= rest - 1;
   }
   LaneMask done = active & ~rest;
   if (warp.tracksTaint && done)
-    for (unsigned v = 0; v < V; ++v) {
-      LaneMask byElement = tainted;
-      if (V > 1)
-        for (LaneMask some = tainted; some; some &= some - 1) {
-          unsigned lane = __builtin_ctz(some);
-          const uint8_t *state =
-              region.state + (at[lane] - scatter.delta) + v * E;
-          if (!(stateOf<E>(state) & Tainted))
-            byElement &= ~(LaneMask(1) << lane);
-        }
-      warp.setTaint(op.result(v), done, byElement | warp.taint(op.operand(0)));
-    }
+    for (unsigned v = 0; v < V; ++v)
+      warp.setTaint(op.result(v), done, tainted[v] | warp.taint(op.operand(0)));
   return rest;
 }
 
@@ -280,9 +410,8 @@ bool tryLoad(Warp &warp, const Op &op, const MemoryInfo &info, LaneMask active,
       at[stretch.first + 1] == address + E * V)
     return isStretch<E * V>(at, stretch.first, stretch.count) &&
            loadStretch<E, V>(warp, op, info, active, at, stretch);
-  for (LaneMask rest = active; rest; rest &= rest - 1)
-    if (at[__builtin_ctz(rest)] != address)
-      return false;
+  if (!areSame(at, active))
+    return false;
   if (isLocal)
     return loadLocal<E, V>(warp, op, info, active,
                            info.space == Space::Local ? address
@@ -297,7 +426,7 @@ void load(Warp &warp, const Op &op, LaneMask active) {
   addressesOf(warp, op, info, at);
   if (tryLoad<E, V>(warp, op, info, active, at))
     return;
-  countAccess(warp, info, active, at, /*isWrite=*/false);
+  countLanes(warp, info, active, at, /*isWrite=*/false);
   if (!info.isStrong && clockOf(warp).unwritten.empty())
     active = gatherLanes<E, V>(warp, op, info, active, at);
   if (active)

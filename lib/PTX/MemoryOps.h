@@ -36,30 +36,6 @@ struct MemoryInfo {
   unsigned bytes() const { return unsigned(elementBytes) * vector; }
 };
 
-enum class Update : uint8_t {
-  Add,
-  Min,
-  Max,
-  And,
-  Or,
-  Xor,
-  Inc,
-  Dec,
-  Exchange,
-  CompareExchange,
-};
-
-struct AtomicInfo : MemoryInfo {
-  Update update = Update::Add;
-  bool hasResult = false;
-};
-
-/// Updates one element as an atomic does; gives the old value.
-uint64_t updateAt(const AtomicInfo &info, uint8_t *data, uint64_t value,
-                  bool isGlobal);
-/// Of "add" and the like.
-std::optional<Update> parseUpdate(llvm::StringRef modifier);
-
 /// Reads `.relaxed.gpu` and the like off `modifier`; false: it is none.
 struct OrderModifiers {
   std::optional<Semantics> semantics;

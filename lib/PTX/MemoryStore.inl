@@ -6,6 +6,73 @@
 //
 //===----------------------------------------------------------------------===//
 
+template <unsigned E, unsigned V, typename Source>
+inline void gatherElement(const Source *from, uint8_t *data, unsigned v,
+                          unsigned count) {
+  using Element = typename CellOf<E>::Type;
+  Element *to = reinterpret_cast<Element *>(data) + v;
+  for (unsigned i = 0; i < count; ++i)
+    to[i * V] = Element(from[i]);
+}
+
+/// The states that a store leaves: written, and tainted where its lane is.
+template <unsigned E, unsigned V>
+inline void setStates(Warp &warp, const Op &op, LaneMask active, uint8_t *state,
+                      unsigned first, unsigned count) {
+  LaneMask byAddress = 0, tainted[V] = {}, any = 0, all = allLanes;
+  if (warp.tracksTaint) {
+    byAddress = warp.taint(op.operand(0));
+    for (unsigned v = 0; v < V; ++v) {
+      tainted[v] = (warp.taint(op.operand(1 + v)) | byAddress) & active;
+      any |= tainted[v];
+      all &= tainted[v];
+    }
+  } else {
+    all = 0;
+  }
+  uint64_t total = uint64_t(E) * V * count;
+  if (!any || all == active) {
+    __builtin_memset(state, any ? Written | Tainted : Written, total);
+    return;
+  }
+  for (unsigned i = 0; i < count; ++i)
+    for (unsigned v = 0; v < V; ++v) {
+      bool isTainted = tainted[v] >> (first + i) & 1;
+      __builtin_memset(state + (i * V + v) * E,
+                       isTainted ? Written | Tainted : Written, E);
+    }
+}
+
+/// Lanes from `first` on, each its own piece, one after the other from
+/// `offset`; false: something is not in order, and nothing was done.
+template <unsigned E, unsigned V>
+inline bool storeRun(Warp &warp, const Op &op, const MemoryInfo &info,
+                     LaneMask active, const Scatter &scatter, uint64_t offset,
+                     unsigned first, unsigned count) {
+  constexpr unsigned N = E * V;
+  Region &region = *scatter.region;
+  uint64_t total = uint64_t(N) * count;
+  uint8_t *state = region.state + offset;
+  if (statesOf(state, total).any & InFlight)
+    return false;
+  if (scatter.hasCells &&
+      !noteWrites<N>(cellView(clockOf(warp), region, first),
+                     region.writers + offset / 4, region.readers + offset / 4,
+                     total / 4))
+    return false;
+  uint8_t *data = region.data + offset;
+  for (unsigned v = 0; v < V; ++v) {
+    Slot slot = op.operand(1 + v);
+    if (info.resultBits > 32)
+      gatherElement<E, V>(warp.lanes<uint64_t>(slot) + first, data, v, count);
+    else
+      gatherElement<E, V>(warp.lanes<uint32_t>(slot) + first, data, v, count);
+  }
+  setStates<E, V>(warp, op, active & lanesOf(first, count), state, first,
+                  count);
+  return true;
+}
+
 template <unsigned E, unsigned V>
 inline LaneMask scatterLanes(Warp &warp, const Op &op, const MemoryInfo &info,
                              LaneMask active, const uint64_t *at) {
@@ -23,12 +90,21 @@ inline LaneMask scatterLanes(Warp &warp, const Op &op, const MemoryInfo &info,
   for (unsigned v = 0; v < V; ++v)
     taint[v] = warp.tracksTaint ? warp.taint(op.operand(1 + v)) | byAddress : 0;
   uint64_t last = region.bytes - N;
+  LaneMask next = followersOf(at, N) & active & active << 1;
   LaneMask rest = active;
-  for (; rest; rest &= rest - 1) {
+  while (rest) {
     unsigned lane = __builtin_ctz(rest);
     uint64_t offset = at[lane] - scatter.delta;
-    if (offset > last || offset % N ||
-        stateOf<N>(region.state + offset) & InFlight)
+    if (offset > last || offset % N)
+      break;
+    unsigned steps = runAt(next, lane);
+    if (steps >= leastRun && last - offset >= uint64_t(steps - 1) * N) {
+      if (!storeRun<E, V>(warp, op, info, active, scatter, offset, lane, steps))
+        break;
+      rest &= ~lanesOf(lane, steps);
+      continue;
+    }
+    if (stateOf<N>(region.state + offset) & InFlight)
       break;
     if (scatter.hasCells) {
       // Two lanes in one place: the second finds the first one's cell, which
@@ -57,45 +133,9 @@ inline LaneMask scatterLanes(Warp &warp, const Op &op, const MemoryInfo &info,
       __builtin_memset(region.state + offset + v * E,
                        taint[v] >> lane & 1 ? Written | Tainted : Written, E);
     }
+    rest &= rest - 1;
   }
   return rest;
-}
-
-template <unsigned E, unsigned V, typename Source>
-inline void gatherElement(const Source *from, uint8_t *data, unsigned v,
-                          unsigned count) {
-  using Element = typename CellOf<E>::Type;
-  Element *to = reinterpret_cast<Element *>(data) + v;
-  for (unsigned i = 0; i < count; ++i)
-    to[i * V] = Element(from[i]);
-}
-
-/// The states that a store leaves: written, and tainted where its lane is.
-template <unsigned E, unsigned V>
-inline void setStates(Warp &warp, const Op &op, LaneMask active, uint8_t *state,
-                      const Stretch &stretch) {
-  LaneMask byAddress = 0, tainted[V] = {}, any = 0, all = allLanes;
-  if (warp.tracksTaint) {
-    byAddress = warp.taint(op.operand(0));
-    for (unsigned v = 0; v < V; ++v) {
-      tainted[v] = (warp.taint(op.operand(1 + v)) | byAddress) & active;
-      any |= tainted[v];
-      all &= tainted[v];
-    }
-  } else {
-    all = 0;
-  }
-  uint64_t total = uint64_t(E) * V * stretch.count;
-  if (!any || all == active) {
-    __builtin_memset(state, any ? Written | Tainted : Written, total);
-    return;
-  }
-  for (unsigned i = 0; i < stretch.count; ++i)
-    for (unsigned v = 0; v < V; ++v) {
-      bool isTainted = tainted[v] >> (stretch.first + i) & 1;
-      __builtin_memset(state + (i * V + v) * E,
-                       isTainted ? Written | Tainted : Written, E);
-    }
 }
 
 template <unsigned E, unsigned V>
@@ -115,20 +155,10 @@ inline bool storeStretch(Warp &warp, const Op &op, const MemoryInfo &info,
     if ((stretch.offset | total) % 4)
       return false;
     CellView view = cellView(clockOf(warp), region, stretch.first);
-    uint64_t word = stretch.offset / 4, words = total / 4;
-    uint64_t *writers = region.writers + word;
-    uint64_t *readers = region.readers + word;
-    if (!areInOrder<N>(view, writers, words) ||
-        !areInOrder<N>(view, readers, words))
+    uint64_t word = stretch.offset / 4;
+    if (!noteWrites<N>(view, region.writers + word, region.readers + word,
+                       total / 4))
       return false;
-    for (uint64_t i = 0; i < words; ++i)
-      writers[i] = cellFor<N>(view, i);
-    // What was read before is behind the write now.
-    uint64_t live = 0;
-    for (uint64_t i = 0; i < words; ++i)
-      live |= readers[i];
-    if (live)
-      __builtin_memset(readers, 0, words * 8);
   }
   uint8_t *data = region.data + stretch.offset;
   for (unsigned v = 0; v < V; ++v) {
@@ -141,7 +171,7 @@ inline bool storeStretch(Warp &warp, const Op &op, const MemoryInfo &info,
                               stretch.first,
                           data, v, stretch.count);
   }
-  setStates<E, V>(warp, op, active, state, stretch);
+  setStates<E, V>(warp, op, active, state, stretch.first, stretch.count);
   countStretch(warp, stretch, total, N, /*isWrite=*/true);
   return true;
 }
@@ -190,9 +220,8 @@ bool tryStore(Warp &warp, const Op &op, const MemoryInfo &info, LaneMask active,
       info.space == Space::Local ||
       (info.space == Space::Generic && address - localWindow < windowBytes);
   if (isLocal) {
-    for (LaneMask rest = active; rest; rest &= rest - 1)
-      if (at[__builtin_ctz(rest)] != address)
-        return false;
+    if (!areSame(at, active))
+      return false;
     return storeLocal<E, V>(warp, op, info, active,
                             info.space == Space::Local ? address
                                                        : address - localWindow);
@@ -208,7 +237,7 @@ void store(Warp &warp, const Op &op, LaneMask active) {
   addressesOf(warp, op, info, at);
   if (tryStore<E, V>(warp, op, info, active, at))
     return;
-  countAccess(warp, info, active, at, /*isWrite=*/true);
+  countLanes(warp, info, active, at, /*isWrite=*/true);
   if (!info.isStrong && clockOf(warp).unwritten.empty())
     active = scatterLanes<E, V>(warp, op, info, active, at);
   if (active)
