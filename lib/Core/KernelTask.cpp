@@ -252,7 +252,8 @@ static llvm::json::Value toJSON(const WorkEstimate &value) {
                             {"bytes_read", real(value.bytesRead)},
                             {"bytes_written", real(value.bytesWritten)},
                             {"accumulation", value.accumulation},
-                            {"exact_on_integers", value.exactOnIntegers}};
+                            {"exact_on_integers", value.exactOnIntegers},
+                            {"moves_only", value.movesOnly}};
 }
 
 static bool fromJSON(const llvm::json::Value &json, WorkEstimate &value,
@@ -262,7 +263,8 @@ static bool fromJSON(const llvm::json::Value &json, WorkEstimate &value,
       !mapOptionalReal(mapper, "bytes_read", value.bytesRead) ||
       !mapOptionalReal(mapper, "bytes_written", value.bytesWritten) ||
       !mapper.mapOptional("accumulation", value.accumulation) ||
-      !mapper.mapOptional("exact_on_integers", value.exactOnIntegers))
+      !mapper.mapOptional("exact_on_integers", value.exactOnIntegers) ||
+      !mapper.mapOptional("moves_only", value.movesOnly))
     return false;
   // Written so that NaN fails.
   if (!(value.flops >= 0 && std::isfinite(value.flops))) {

@@ -99,6 +99,18 @@ TEST_F(CutKernel, WhatIsNotExactOnIntegers) {
   EXPECT_FALSE(cut(narrow).work.exactOnIntegers);
 }
 
+TEST_F(CutKernel, WhatOnlyMovesAndChooses) {
+  EXPECT_FALSE(cut(matmulModule).work.movesOnly);
+  std::string text =
+      with(matmulModule, "arith.mulf %x, %y", "arith.minimumf %x, %y");
+  EXPECT_FALSE(cut(text).work.movesOnly);
+  text = with(text, "arith.addf", "arith.maximumf");
+  KernelTask task = cut(text);
+  EXPECT_TRUE(task.work.movesOnly);
+  EXPECT_TRUE(
+      hasFact(task, "no operation on floats rounds: results must be equal"));
+}
+
 TEST_F(CutKernel, SumsKeptInMemoryCount) {
   std::string text = with(matmulModule, "iter_args(%s = %zero) -> f32 {", "{");
   text = with(text, "%sum = scf.for", "scf.for");

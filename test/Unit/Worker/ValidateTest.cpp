@@ -230,6 +230,20 @@ TEST_F(ValidateTest, LowerPrecisionIsMismatch) {
   expect(Verdict::Mismatch, "the largest error is about 10^");
 }
 
+TEST_F(ValidateTest, WhatOnlyMovesMustBeEqual) {
+  // One unit in the last place is within every bound.
+  trying.task.work.exactOnIntegers = false;
+  trying.candidate.body = spoiled([](float *x, float *y) {
+    for (int64_t i = 0; i < testElements; ++i)
+      y[i] = std::nextafter(2 * x[i], 0.0f);
+  });
+  expect(Verdict::Undecided, "");
+  EXPECT_GT(last.evidence.relativeBound, 0);
+  trying.task.work.movesOnly = true;
+  expect(Verdict::Mismatch, "buffer y differs from the original");
+  EXPECT_TRUE(last.evidence.bitExact);
+}
+
 TEST_F(ValidateTest, ReassociatedSumIsRight) {
   // y[r, c] = sum of row r; forward in the original, backward here.
   trying.task.work.accumulation = testColumns;
