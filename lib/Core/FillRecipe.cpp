@@ -66,6 +66,9 @@ std::string printDouble(double value) {
   if (std::isinf(value))
     return value < 0 ? "-inf" : "inf";
   std::string text;
+  // Not as 1e+02; and -0 has a sign to keep.
+  if (value == std::floor(value) && value != 0 && std::fabs(value) < 1e9)
+    return std::to_string(int64_t(value));
   for (int digits = 1; digits <= 17; ++digits) {
     text.clear();
     llvm::raw_string_ostream(text) << llvm::format("%.*g", digits, value);

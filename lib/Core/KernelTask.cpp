@@ -253,7 +253,8 @@ static llvm::json::Value toJSON(const WorkEstimate &value) {
                             {"bytes_written", real(value.bytesWritten)},
                             {"accumulation", value.accumulation},
                             {"exact_on_integers", value.exactOnIntegers},
-                            {"moves_only", value.movesOnly}};
+                            {"moves_only", value.movesOnly},
+                            {"adds_atomically", value.addsAtomically}};
 }
 
 static bool fromJSON(const llvm::json::Value &json, WorkEstimate &value,
@@ -264,7 +265,8 @@ static bool fromJSON(const llvm::json::Value &json, WorkEstimate &value,
       !mapOptionalReal(mapper, "bytes_written", value.bytesWritten) ||
       !mapper.mapOptional("accumulation", value.accumulation) ||
       !mapper.mapOptional("exact_on_integers", value.exactOnIntegers) ||
-      !mapper.mapOptional("moves_only", value.movesOnly))
+      !mapper.mapOptional("moves_only", value.movesOnly) ||
+      !mapper.mapOptional("adds_atomically", value.addsAtomically))
     return false;
   // Written so that NaN fails.
   if (!(value.flops >= 0 && std::isfinite(value.flops))) {

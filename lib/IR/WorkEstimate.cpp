@@ -418,6 +418,7 @@ WorkEstimate estimateWork(const KernelSite &site,
   work.exactOnIntegers = estimator.exact && times(work.accumulation, 16) <=
                                                 int64_t(1) << precision;
   work.movesOnly = estimator.moves;
+  work.addsAtomically = estimator.addsAtomically;
   return work;
 }
 

@@ -364,7 +364,7 @@ Evaluation::compareOne(const TaskBuffer &buffer, const InputSet &set,
   if (compare.mode == FsrBound) {
     compare.factor = factorOf(buffer, set);
     compare.tiny = 8 * std::sqrt(std::max<double>(1, task.work.accumulation)) *
-                   smallestStep(buffer.argument->element, task.fastMath);
+                   smallestStep(buffer.argument->element, flushesDenormals());
     FsrCompare rows = compare;
     rows.out = 0;
     if (llvm::Error error = helpers.rowMaximum(rows, rowMaxima))
@@ -468,7 +468,7 @@ Evaluation::compareConditioned(llvm::ArrayRef<const TaskBuffer *> beyond,
     compare.poison = TaskBuffers::poisonBits(poison, buffer.elementBytes());
     compare.factor = factorOf(buffer, set);
     compare.tiny = 8 * std::sqrt(std::max<double>(1, task.work.accumulation)) *
-                   smallestStep(buffer.argument->element, task.fastMath);
+                   smallestStep(buffer.argument->element, flushesDenormals());
     FsrCompare rowsOf = compare;
     rowsOf.out = 0;
     if (llvm::Error error = helpers.rowMaximum(rowsOf, rowMaxima))

@@ -91,6 +91,9 @@ struct WorkEstimate {
   /// No float operation rounds, whatever its inputs: moves, comparisons, the
   /// smaller or larger one. Then equal values are demanded on all inputs.
   bool movesOnly = false;
+  /// Adds floats atomically. In f32 a GPU takes denormals as zero there, and
+  /// the order differs from run to run.
+  bool addsAtomically = false;
 };
 
 /// How the elements of one buffer are made, by element index and seed.

@@ -185,14 +185,13 @@ TEST_F(CutKernel, EscapedPointerIsReadAndWritten) {
 }
 
 TEST_F(CutKernel, AtomicsReadAndWrite) {
-  EXPECT_EQ(cut(with(matmulModule,
-                     "memref.store %sum, %c[%i, %j] : "
-                     "memref<96x80xf32>",
-                     "%o = memref.atomic_rmw addf %sum, %c[%i, %j] : (f32, "
-                     "memref<96x80xf32>) -> f32"))
-                .arguments[2]
-                .access,
-            Access::ReadWrite);
+  KernelTask task = cut(
+      with(matmulModule, "memref.store %sum, %c[%i, %j] : memref<96x80xf32>",
+           "%o = memref.atomic_rmw addf %sum, %c[%i, %j] : (f32, "
+           "memref<96x80xf32>) -> f32"));
+  EXPECT_EQ(task.arguments[2].access, Access::ReadWrite);
+  EXPECT_TRUE(task.work.addsAtomically);
+  EXPECT_FALSE(cut(matmulModule).work.addsAtomically);
 }
 
 TEST_F(CutKernel, AssumedAlignmentAndOffsets) {

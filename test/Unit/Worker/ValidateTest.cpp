@@ -244,6 +244,19 @@ TEST_F(ValidateTest, WhatOnlyMovesMustBeEqual) {
   EXPECT_TRUE(last.evidence.bitExact);
 }
 
+TEST_F(ValidateTest, AtomicSumsTakeDenormalsAsZero) {
+  trying.task.work.exactOnIntegers = false;
+  trying.original.body = [](Params params) {
+    float *x = pointerOf(params, 1), *y = pointerOf(params, 8);
+    for (int64_t i = 0; i < testElements; ++i)
+      y[i] = std::isnormal(x[i]) ? 2 * x[i] : 0;
+    return 0;
+  };
+  expect(Verdict::Mismatch, "on denormals inputs");
+  trying.task.work.addsAtomically = true;
+  expect(Verdict::Undecided, "");
+}
+
 TEST_F(ValidateTest, ReassociatedSumIsRight) {
   // y[r, c] = sum of row r; forward in the original, backward here.
   trying.task.work.accumulation = testColumns;
