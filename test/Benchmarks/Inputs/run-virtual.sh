@@ -18,5 +18,8 @@ for name in "$@"; do
   FSR_DEVICE=virtual mlir-runner "$out/$name.mlir" -e main \
     --entry-point-result=void --shared-libs="$libraries" > "$out/$name.run"
   "${PYTHON:-python3}" "$here/reference.py" "$name" > "$out/$name.ref"
-  echo "$name $("$FSR_COMPARE" "$out/$name.run" "$out/$name.ref" --bound "$bound")"
+  same=0
+  said=$("$FSR_COMPARE" "$out/$name.run" "$out/$name.ref" --bound "$bound") || same=$?
+  echo "$name $said"
+  [ $same = 0 ] || exit 1
 done
