@@ -90,7 +90,8 @@ FsrMode Evaluation::modeOf(const TaskBuffer &buffer,
                            const InputSet &set) const {
   if (!isFloat(buffer.argument->element))
     return FsrBits;
-  return set.exact && originalDeterministic ? FsrValue : FsrBound;
+  return (set.exact || task.work.movesOnly) && originalDeterministic ? FsrValue
+                                                                     : FsrBound;
 }
 
 /// Rounding errors of a sum grow with the square root of its length where they
@@ -363,7 +364,7 @@ Evaluation::compareOne(const TaskBuffer &buffer, const InputSet &set,
   if (compare.mode == FsrBound) {
     compare.factor = factorOf(buffer, set);
     compare.tiny = 8 * std::sqrt(std::max<double>(1, task.work.accumulation)) *
-                   smallestStep(buffer.argument->element, task.fastMath);
+                   smallestStep(buffer.argument->element, flushesDenormals());
     FsrCompare rows = compare;
     rows.out = 0;
     if (llvm::Error error = helpers.rowMaximum(rows, rowMaxima))
@@ -467,7 +468,7 @@ Evaluation::compareConditioned(llvm::ArrayRef<const TaskBuffer *> beyond,
     compare.poison = TaskBuffers::poisonBits(poison, buffer.elementBytes());
     compare.factor = factorOf(buffer, set);
     compare.tiny = 8 * std::sqrt(std::max<double>(1, task.work.accumulation)) *
-                   smallestStep(buffer.argument->element, task.fastMath);
+                   smallestStep(buffer.argument->element, flushesDenormals());
     FsrCompare rowsOf = compare;
     rowsOf.out = 0;
     if (llvm::Error error = helpers.rowMaximum(rowsOf, rowMaxima))
@@ -543,7 +544,8 @@ llvm::Expected<bool> Evaluation::validateSets(llvm::StringRef name,
 void Evaluation::describeRules() {
   double bound = 0;
   for (const TaskBuffer &buffer : buffers->buffers())
-    if (buffer.written() && isFloat(buffer.argument->element))
+    if (buffer.written() && isFloat(buffer.argument->element) &&
+        !task.work.movesOnly)
       bound = std::max(bound, factorOf(buffer, InputSet()));
   result.evidence.relativeBound = bound;
   result.evidence.bitExact = bound == 0;
