@@ -31,6 +31,7 @@ namespace fsr {
 namespace {
 
 constexpr size_t maxSourceBytes = size_t(1) << 20;
+constexpr size_t maxPtxBytes = size_t(16) << 20;
 constexpr std::chrono::milliseconds startLimit{30000};
 
 llvm::Expected<std::string> findWorker(StringRef given) {
@@ -52,6 +53,27 @@ CompileOutcome failed(Verdict verdict, std::string message) {
   outcome.verdict = verdict;
   outcome.message = std::move(message);
   return outcome;
+}
+
+/// Why code that compiled is refused.
+std::optional<std::string> checkBuild(const CompileRequest &request,
+                                      Build &build) {
+  if (build.ptx.size() > maxPtxBytes)
+    return "the source makes " + std::to_string(build.ptx.size()) +
+           " bytes of PTX; at most " + std::to_string(maxPtxBytes) +
+           " are accepted";
+  std::string refusal;
+  std::optional<PtxModule> module = readPtx(build.ptx, refusal);
+  if (!module)
+    return refusal;
+  if (auto reason = checkCode(*module, request.entries))
+    return reason;
+  if (auto reason = checkCubin(*module, build))
+    return reason;
+  if (auto reason =
+          checkLaunches(*module, build, request.launches, request.limits))
+    return reason;
+  return checkPointers(*module, request.launches);
 }
 
 class CudaCompiler final : public Compiler {
@@ -123,6 +145,8 @@ CudaCompiler::compile(const CompileRequest &request) {
       return failed(Verdict::Rejected, "the parameter name \"" +
                                            json::fixUTF8(name) +
                                            "\" is no identifier");
+  if (std::optional<std::string> reason = checkSource(request.source))
+    return failed(Verdict::Rejected, *reason);
 
   Frame frame = requestFrame(request);
   // The limit is the source's; a loaded machine may take longer to start.
@@ -186,6 +210,8 @@ CudaCompiler::judge(const CompileRequest &request, const Frame &answer,
     std::string message = scrubLog(log);
     if (message.empty())
       message = "the compiler gave no reason";
+    if (std::optional<std::string> reason = findHostCode(request.source))
+      return failed(Verdict::Rejected, *reason + "\n" + message);
     return failed(Verdict::CompileFailed, std::move(message));
   }
   StringRef code = answer.blob;
@@ -199,28 +225,8 @@ CudaCompiler::judge(const CompileRequest &request, const Frame &answer,
   build.resources = parseResourceReport(log);
   build.log = scrubLog(log);
   build.toolchain = toolchain;
-  if (std::optional<std::string> reason =
-          checkContract(build.ptx, request.entries))
+  if (std::optional<std::string> reason = checkBuild(request, build))
     return failed(Verdict::Rejected, *reason);
-  for (const auto &[kernel, passed] : request.passed) {
-    std::optional<std::vector<unsigned>> taken =
-        parameterBytes(build.ptx, kernel);
-    if (taken && *taken == passed)
-      continue;
-    auto print = [](llvm::ArrayRef<unsigned> sizes) {
-      return sizes.empty()
-                 ? std::string("none")
-                 : llvm::join(llvm::map_range(sizes,
-                                              [](unsigned size) {
-                                                return std::to_string(size);
-                                              }),
-                              ", ");
-    };
-    return failed(Verdict::Rejected,
-                  "kernel `" + kernel + "` takes parameters of these bytes: " +
-                      (taken ? print(*taken) : "not understood") +
-                      "; the launch plan passes: " + print(passed));
-  }
   CompileOutcome outcome;
   outcome.message = build.log;
   outcome.build = std::move(build);

@@ -31,14 +31,30 @@ struct Toolkit {
 /// (Unavailable) lists where it looked.
 llvm::Expected<Toolkit> findToolkit();
 
+/// What a launch passes for one parameter. The driver reads as many bytes as
+/// the kernel takes, whatever is given.
+struct PassedArgument {
+  enum Kind { Buffer, Integer, Float };
+  std::string name; ///< As the plan calls it.
+  Kind kind = Integer;
+  unsigned bytes = 0;
+};
+
+struct KernelLaunch {
+  std::string kernel;
+  LaunchShape shape;
+  std::vector<PassedArgument> args;
+};
+
 struct CompileRequest {
   std::string source;
   Parameters parameters;            ///< Become -DNAME=value.
   std::string chip;                 ///< "sm_90a".
-  std::vector<std::string> entries; ///< Kernels that the plan launches.
-  /// For each launch its kernel and the bytes of each argument it passes: the
-  /// driver reads as many as the kernel takes, whatever is given.
-  std::vector<std::pair<std::string, std::vector<unsigned>>> passed;
+  std::vector<std::string> entries; ///< Kernels that must be there.
+  /// What the plan does with them, and what the device allows: the code is
+  /// checked against both.
+  std::vector<KernelLaunch> launches;
+  LaunchLimits limits;
 };
 
 struct CompileOutcome {
