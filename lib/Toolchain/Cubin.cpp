@@ -35,6 +35,10 @@ constexpr uint8_t sizedFormat = 4, frameSize = 0x11, leastStack = 0x12,
 /// Set aside in front of a kernel's own shared memory.
 constexpr int64_t reservedShared = 1024;
 
+/// A table is read; what is larger than this is meant as something else, and
+/// would be set aside with every load of the module.
+constexpr uint64_t mostVariableBytes = uint64_t(64) << 20;
+
 class Cubin {
 public:
   Cubin(const PtxModule &module, Build &build)
@@ -126,6 +130,14 @@ Reason Cubin::checkSymbols() {
 /// What a launch could write is shared memory, and variables of the PTX, whose
 /// uses were seen there.
 Reason Cubin::checkMemory() {
+  // By the PTX: ptxas forgets all but 32 bits of a size.
+  uint64_t all = 0;
+  for (const auto &variable : module.variables)
+    all = std::min(all + variable.second.bytes, uint64_t(1) << 60);
+  if (all > mostVariableBytes)
+    return "the variables in device memory take " + std::to_string(all) +
+           " bytes; at most " + std::to_string(mostVariableBytes) +
+           " are accepted: use a scratch buffer of the plan";
   for (size_t i = 0; i < sections.size(); ++i) {
     const Types::Shdr &section = sections[i];
     StringRef name = names[i];

@@ -89,8 +89,7 @@ public:
 private:
   Frame requestFrame(const CompileRequest &request);
   llvm::Expected<CompileOutcome> judge(const CompileRequest &request,
-                                       const Frame &answer,
-                                       const std::string &toolchain);
+                                       const Frame &answer, const Frame &ready);
   CompileOutcome stopped() const {
     return failed(Verdict::CompileFailed,
                   "the compiler was stopped after " +
@@ -177,10 +176,6 @@ CudaCompiler::compile(const CompileRequest &request) {
                          ? ErrorKind::Unsupported
                          : ErrorKind::Unavailable,
                      "fsr-worker compile: " + *why);
-  std::string toolchain =
-      "NVRTC " +
-      (*ready)->header.getString("nvrtc").value_or("of unknown version").str();
-
   FrameLimits limits;
   limits.headerBytes = workerLogBytes * 2 + (1u << 20);
   limits.blobBytes = workerCodeBytes;
@@ -199,12 +194,12 @@ CudaCompiler::compile(const CompileRequest &request) {
   if (!*answer)
     return failed(Verdict::CompileFailed, "the compiler died on this source (" +
                                               (*child)->reap() + ")");
-  return judge(request, **answer, toolchain);
+  return judge(request, **answer, **ready);
 }
 
 llvm::Expected<CompileOutcome>
 CudaCompiler::judge(const CompileRequest &request, const Frame &answer,
-                    const std::string &toolchain) {
+                    const Frame &ready) {
   StringRef log = answer.header.getString("log").value_or("");
   if (!answer.header.getBoolean("compiled").value_or(false)) {
     std::string message = scrubLog(log);
@@ -224,7 +219,15 @@ CudaCompiler::judge(const CompileRequest &request, const Frame &answer,
   build.chip = request.chip;
   build.resources = parseResourceReport(log);
   build.log = scrubLog(log);
-  build.toolchain = toolchain;
+  build.toolchain =
+      "NVRTC " +
+      ready.header.getString("nvrtc").value_or("of unknown version").str();
+  if (const json::Array *held = ready.header.getArray("sandbox"))
+    for (const json::Value &layer : *held)
+      build.sandbox += (build.sandbox.empty() ? "" : ", ") +
+                       layer.getAsString().value_or("").str();
+  if (build.sandbox.empty())
+    build.sandbox = "none";
   if (std::optional<std::string> reason = checkBuild(request, build))
     return failed(Verdict::Rejected, *reason);
   CompileOutcome outcome;

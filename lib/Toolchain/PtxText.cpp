@@ -286,6 +286,27 @@ bool Reader::readFunction(const PtxWords &statement, bool hasBody) {
   return true;
 }
 
+/// Bytes of ".align 4 .b8 name[16]", at most 2^60.
+uint64_t bytesOfVariable(const PtxWords &statement) {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < statement.size(); ++i) {
+    uint64_t factor = 1;
+    if (statement[i] == "[") {
+      if (i + 1 >= statement.size() || statement[i + 1].getAsInteger(0, factor))
+        continue;
+    } else if (statement[i] == ".v2" || statement[i] == ".v4") {
+      factor = statement[i][2] - '0';
+      bytes = std::max<uint64_t>(bytes, 1);
+    } else if (unsigned each = bytesOfType(statement[i])) {
+      factor = each;
+      bytes = std::max<uint64_t>(bytes, 1);
+    }
+    constexpr uint64_t most = uint64_t(1) << 60;
+    bytes = factor && bytes > most / factor ? most : bytes * factor;
+  }
+  return bytes;
+}
+
 bool Reader::readVariable(const PtxWords &statement,
                           llvm::ArrayRef<StringRef> initialiser) {
   bool isConst = llvm::is_contained(statement, ".const");
@@ -302,7 +323,8 @@ bool Reader::readVariable(const PtxWords &statement,
       return refuse("the __constant__ variable `" + token +
                     "` has no values and nobody fills it; initialise it or "
                     "pass the data as an argument");
-    module.variables[token] = {isConst, !initialiser.empty()};
+    module.variables[token] = {isConst, !initialiser.empty(),
+                               bytesOfVariable(statement)};
   }
   for (StringRef token : initialiser)
     if (isPtxName(token))

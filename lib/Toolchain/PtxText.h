@@ -48,6 +48,7 @@ struct PtxFunction {
 struct PtxVariable {
   bool isConst = false; ///< In .const space.
   bool initialised = false;
+  uint64_t bytes = 0; ///< At the least; 0 where the declaration does not say.
 };
 
 struct PtxModule {

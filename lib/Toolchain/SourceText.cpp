@@ -151,6 +151,12 @@ std::string shown(StringRef text) {
          (text.size() > 80 ? "…`" : "`");
 }
 
+/// A path without its folders, which are nobody's business.
+std::string shownPath(StringRef path) {
+  return shown(path.drop_front(
+      std::min(path.size(), path.find_last_of("/\\") + 1))); // npos + 1 is 0.
+}
+
 std::string onLine(const Line &line) {
   return "line " + std::to_string(line.number) + ": ";
 }
@@ -190,17 +196,17 @@ std::optional<std::string> checkDirective(const Line &line) {
   if (includes) {
     StringRef name = nameIn(operand);
     if (name.empty())
-      return onLine(line) + "the name of an include is computed (" +
-             shown(operand) + "); " + offered.str();
+      return onLine(line) + "the name of an include is computed; " +
+             offered.str();
     if (isPath(name))
-      return onLine(line) + "includes " + shown(name) + " by its path; " +
+      return onLine(line) + "includes " + shownPath(name) + " by its path; " +
              offered.str();
   }
   for (size_t at = 0;
        (at = operand.find("__has_include", at)) != StringRef::npos; ++at) {
     StringRef name = nameIn(operand.drop_front(at).split('(').second);
     if (isPath(name))
-      return onLine(line) + "asks for the file " + shown(name) + "; " +
+      return onLine(line) + "asks for the file " + shownPath(name) + "; " +
              offered.str();
   }
   return std::nullopt;

@@ -75,7 +75,8 @@ public:
 struct CompilerOptions {
   std::string worker; ///< Path of fsr-worker; empty: beside this code, FSR_BIN.
   std::chrono::milliseconds wall{60000};
-  bool allowUnsandboxed = false; ///< Compile LLM text without seccomp.
+  /// Compile LLM text where the kernel has neither seccomp nor Landlock.
+  bool allowUnsandboxed = false;
 };
 
 /// A compiler for LLM text: one child a compile. Errors: no toolkit, no NVRTC,
@@ -97,6 +98,10 @@ std::vector<KernelResources> parseResourceReport(llvm::StringRef log);
 /// The body of `fsr-worker compile`: one request frame on standard input, one
 /// answer frame on standard output. Returns the exit status.
 int compileWorkerMain(int argc, char **argv);
+
+/// The body of `fsr-worker tool ROOT FOLDER PROGRAM ARGUMENT…`: gives up what
+/// a program of the toolkit under ROOT does not need, and becomes PROGRAM.
+int toolWorkerMain(int argc, char **argv);
 
 } // namespace fsr
 
