@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Contract.h"
+#include "PointerValue.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -26,149 +27,7 @@ using llvm::StringRef;
 namespace fsr {
 namespace {
 
-/// Bits below this tell the alignment of an address, which a plan may ask for.
-constexpr uint64_t alignmentBits = 512;
-constexpr uint8_t anyShift = 64;
-/// Stands for the condition code of add.cc; no name of PTX.
-constexpr llvm::StringLiteral carry = "carry flag";
-
-/// Where in shared or local memory an address points, as far as it is known.
-struct Place {
-  enum Kind : uint8_t {
-    None,
-    Exact,   ///< At `offset` of `root`.
-    Dynamic, ///< Into what begins at `offset` of `root`, an array.
-    Loose,   ///< Anywhere in `root`.
-    Any,
-  };
-  Kind kind = None;
-  StringRef root;
-  int64_t offset = 0;
-
-  bool operator==(const Place &other) const {
-    return kind == other.kind && root == other.root && offset == other.offset;
-  }
-  bool operator!=(const Place &other) const { return !(*this == other); }
-
-  /// Makes this one hold the other too. Each place changes at most four times.
-  void add(const Place &other) {
-    if (other.kind == None || *this == other)
-      return;
-    if (kind == None)
-      *this = other;
-    else if (kind == Any || other.kind == Any || root != other.root)
-      *this = {Any, "", 0};
-    else if (kind == Exact && other.kind != Loose)
-      *this = {Dynamic, root, std::min(offset, other.offset)};
-    else if (kind == Dynamic && other.kind != Loose && other.offset >= offset)
-      return;
-    else
-      *this = {Loose, root, 0};
-  }
-  Place moved(std::optional<int64_t> by) const {
-    Place place = *this;
-    if (kind == Exact && by)
-      place.offset += *by;
-    else if (kind == Exact)
-      place.kind = Dynamic;
-    return place;
-  }
-  /// Whether `bytes` here and `otherBytes` there may share one.
-  bool meets(int64_t bytes, const Place &other, int64_t otherBytes) const {
-    if (kind == None || kind == Any || other.kind == None || other.kind == Any)
-      return true;
-    if (root != other.root)
-      return false;
-    if (kind == Loose || other.kind == Loose)
-      return true;
-    if (kind == Dynamic && other.kind == Dynamic)
-      return offset == other.offset;
-    return (kind == Dynamic || offset < other.offset + otherBytes ||
-            other.kind == Dynamic) &&
-           (kind == Dynamic ? other.offset + otherBytes > offset
-                            : offset + bytes > other.offset);
-  }
-};
-
-/// What a register may hold.
-struct Value {
-  enum : uint8_t {
-    Pointer = 1,  ///< Into a buffer.
-    Distance = 2, ///< Between two buffers.
-    Bits = 4,     ///< Computed from an address, moved down by `shift` bits.
-    Based = 8,    ///< Into shared or local memory, a variable, a parameter.
-    Unknown = 16, ///< From memory, or of an instruction not known here.
-    Number = 32,  ///< Certainly no address.
-  };
-  uint8_t kinds = 0;
-  uint8_t shift = 0;
-  uint64_t buffers =
-      0;       ///< Which ones, as bits; the last stands for all others.
-  Place place; ///< Where Based is set.
-
-  /// Whether it says something of where a buffer lies.
-  uint8_t told() const { return kinds & (Pointer | Distance | Bits); }
-  bool tells() const { return told(); }
-  bool has(uint8_t kind) const { return kinds & kind; }
-  /// True where something is new.
-  bool add(const Value &other) {
-    Value before = *this;
-    place.add(other.place);
-    kinds |= other.kinds;
-    shift = std::max(shift, other.shift);
-    buffers |= other.buffers;
-    return kinds != before.kinds || shift != before.shift ||
-           buffers != before.buffers || place != before.place;
-  }
-};
-
-Value plain(uint8_t kind) {
-  Value value;
-  value.kinds = kind;
-  return value;
-}
-
-/// The address of `name`.
-Value based(StringRef name) {
-  Value value = plain(Value::Based);
-  value.place = {Place::Exact, name, 0};
-  return value;
-}
-
-/// One operand: "%r1", "{%r1, %r2}", "[%rd1+8]", "-16".
-using Operand = llvm::ArrayRef<StringRef>;
-
-llvm::SmallVector<Operand, 6> operandsOf(Operand words) {
-  llvm::SmallVector<Operand, 6> operands;
-  size_t from = 0;
-  int depth = 0;
-  for (size_t i = 0; i < words.size(); ++i) {
-    StringRef word = words[i];
-    if (word == "[" || word == "{" || word == "(")
-      ++depth;
-    else if (word == "]" || word == "}" || word == ")")
-      --depth;
-    else if (word == "," && depth <= 0) {
-      operands.push_back(words.slice(from, i - from));
-      from = i + 1;
-    }
-  }
-  if (from < words.size())
-    operands.push_back(words.drop_front(from));
-  return operands;
-}
-
-std::optional<int64_t> literal(Operand operand) {
-  bool negative = operand.size() == 2 && operand[0] == "-";
-  if (operand.size() != 1 && !negative)
-    return std::nullopt;
-  StringRef text = operand.back();
-  text.consume_back("U");
-  uint64_t value = 0;
-  if (text.getAsInteger(0, value))
-    return std::nullopt;
-  return negative ? -int64_t(value) : int64_t(value);
-}
+using Operand = PtxOperand;
 
 int64_t bytesOf(StringRef opcode) {
   for (auto [suffix, bytes] : {std::pair<StringRef, int64_t>{"64", 8},
@@ -219,17 +78,28 @@ private:
   void visitStore(Function &in, StringRef opcode,
                   llvm::ArrayRef<Operand> operands);
   Value loadParameter(Function &in, StringRef opcode, Operand address);
+  static Value heldBy(const Slots &slots) {
+    Value all;
+    for (const auto &slot : slots)
+      all.add(slot.second);
+    return all;
+  }
+  /// What a load through `address`, into the parameters, may give.
+  static Value throughHolder(const Value &address, bool isWhole) {
+    Value held = plain(isWhole ? Value::Pointer : Value::Bits);
+    held.shift = isWhole ? 0 : anyShift;
+    held.buffers = address.buffers;
+    return held;
+  }
   Place placeOf(const Function &in, Operand address) const;
   void keep(std::vector<Kept> &memory, const Kept &kept);
-  void storeParameter(Function &in, Operand address, const Value &stored);
+  void storeParameter(Function &in, StringRef opcode, Operand address,
+                      Operand stored);
   void checkAddress(Function &in, StringRef opcode, Operand operand);
   void compare(Function &in, StringRef opcode,
                llvm::ArrayRef<Operand> operands);
   Value compute(const Function &in, StringRef opcode,
                 llvm::ArrayRef<Operand> operands) const;
-  Value add(Value a, Value b) const;
-  Value subtract(Value a, Value b) const;
-  Value mask(Value value, std::optional<int64_t> bits) const;
   Value get(const Function &in, Operand operand) const;
   Value getName(const Function &in, StringRef name) const;
   void put(Function &in, Operand operand, const Value &value);
@@ -317,11 +187,16 @@ Value Analysis::getName(const Function &in, StringRef name) const {
   auto found = in.names.find(name);
   if (found != in.names.end())
     return found->second;
-  if (auto slots = in.slots.find(name); slots != in.slots.end()) {
-    Value all;
-    for (const auto &slot : slots->second)
-      all.add(slot.second);
-    return all;
+  // By its name it is the address of a parameter: the others are beside it.
+  if (in.slots.count(name)) {
+    Value address = plain(Value::Based);
+    for (const auto &slots : in.slots) {
+      Value held = heldBy(slots.second);
+      if (held.tells() || held.has(Value::Holder))
+        address.kinds |= Value::Holder;
+      address.buffers |= held.buffers;
+    }
+    return address;
   }
   if (in.definitions.contains(name))
     return Value();
@@ -363,165 +238,12 @@ void Analysis::put(Function &in, Operand operand, const Value &value) {
   }
 }
 
-Value Analysis::add(Value a, Value b) const {
-  Value sum = a;
-  sum.add(b);
-  if (!sum.tells()) {
-    // Numbers make numbers; the name of a variable, or what was not seen,
-    // rules.
-    if (sum.has(Value::Based | Value::Unknown))
-      sum.kinds &= uint8_t(~Value::Number);
-    return sum;
-  }
-  sum.kinds = sum.told();
-  if (a.has(Value::Pointer) && b.has(Value::Pointer))
-    sum.kinds |= Value::Bits;
-  // A distance leads from one buffer into another.
-  if (sum.has(Value::Pointer) && a.tells() && b.tells())
-    sum.kinds &= uint8_t(~Value::Distance);
-  return sum;
-}
-
-Value Analysis::subtract(Value a, Value b) const {
-  if (!b.tells())
-    return add(a, b);
-  bool isPlain = !a.has(Value::Bits) && !b.has(Value::Bits);
-  if (a.has(Value::Pointer) && b.has(Value::Pointer) && isPlain) {
-    if (a.buffers == b.buffers && !(a.buffers & (a.buffers - 1)))
-      return plain(Value::Number);
-    Value distance = a;
-    distance.add(b);
-    distance.kinds = Value::Distance;
-    return distance;
-  }
-  Value result = a;
-  result.add(b);
-  if (isPlain && b.told() == Value::Distance)
-    result.kinds = a.tells() ? a.told() : uint8_t(Value::Distance);
-  else
-    result.kinds = Value::Bits; // As in -p & 15: its low bits mean low bits.
-  return result;
-}
-
-/// `value` under an "and" with `bits`.
-Value Analysis::mask(Value value, std::optional<int64_t> bits) const {
-  if (!value.tells())
-    return value;
-  uint64_t low = bits ? uint64_t(*bits) : ~uint64_t(0);
-  if (bits && value.shift < 32 && low < alignmentBits &&
-      low << value.shift < alignmentBits)
-    return plain(Value::Number);
-  // Down to a multiple; a mask of 32 bits is written without a sign.
-  bool clears =
-      bits && (~low < 4096 || (low >> 32 == 0 && ~low << 32 >> 32 < 4096));
-  if (!clears || value.has(Value::Bits))
-    value.kinds = Value::Bits;
-  return value;
-}
-
 Value Analysis::compute(const Function &in, StringRef opcode,
                         llvm::ArrayRef<Operand> operands) const {
-  StringRef base = opcode.split('.').first;
-  auto value = [&](size_t i) {
-    return i < operands.size() ? get(in, operands[i]) : Value();
-  };
-  auto number = [&](size_t i) {
-    return i < operands.size() ? literal(operands[i]) : std::nullopt;
-  };
-  Value all;
-  for (size_t i = 1; i < operands.size(); ++i) {
-    if (!value(i).kinds)
-      return Value(); // Not known yet.
-    all.add(value(i));
-  }
-  bool usesCarry = opcode.contains(".cc") || base == "addc" || base == "subc" ||
-                   base == "madc";
-  if (usesCarry)
-    all.add(getName(in, carry));
-  if (!all.tells()) {
-    Value result = add(all, all);
-    // Moves keep a place, sums move it; of all else only the root is left.
-    if (base == "add" || base == "sub") {
-      bool isFirst = value(1).place.kind != Place::None;
-      std::optional<int64_t> by = number(isFirst ? 2 : 1);
-      if (by && base == "sub")
-        by = -*by;
-      bool both = isFirst && value(2).place.kind != Place::None;
-      result.place = (isFirst ? value(1) : value(2)).place;
-      result.place = both ? Place{Place::Any, "", 0} : result.place.moved(by);
-    } else if (base != "mov" && base != "cvta" && base != "cvt" &&
-               result.place.kind != Place::None) {
-      result.place = result.place.moved(std::nullopt);
-      result.place.kind = std::max(result.place.kind, Place::Dynamic);
-    }
-    return result;
-  }
-  Value bits = all;
-  bits.kinds = Value::Bits;
-  Value mangled = bits;
-  mangled.shift = anyShift;
-  if (usesCarry)
-    return mangled;
-
-  bool packs = llvm::any_of(operands, [](Operand operand) {
-    return !operand.empty() && operand.front() == "{";
-  });
-  if (base == "mov" && packs)
-    // From a pair to a register, and the other way round.
-    return operands[0].front() == "{" ? bits : mangled;
-  if (base == "mov" || base == "cvta" || base == "mapa")
-    return value(1);
-  if (base == "cvt") {
-    if (opcode.contains(".f") || opcode.contains(".bf") ||
-        opcode.contains(".tf") || opcode.contains(".e"))
-      return mangled;
-    // To fewer bits than an address has, and from them.
-    bool isWhole = opcode.contains("64.u64") || opcode.contains("64.s64");
-    return isWhole || !value(1).has(Value::Pointer) ? value(1) : bits;
-  }
-  if (base == "selp" || base == "min" || base == "max") {
-    Value either = value(1);
-    either.add(value(2));
-    if (base == "selp" && value(3).tells())
-      return mangled;
-    return either;
-  }
-  if (base == "add")
-    return add(value(1), value(2));
-  if (base == "sub")
-    return subtract(value(1), value(2));
-  if (base == "mad" && !value(1).tells() && !value(2).tells())
-    return add(value(3), plain(Value::Number));
-  if (base == "and") {
-    bool maskIsFirst = number(1).has_value();
-    if (value(1).tells() && value(2).tells())
-      return bits;
-    if (value(1).tells() || maskIsFirst)
-      return mask(value(maskIsFirst ? 2 : 1), number(maskIsFirst ? 1 : 2));
-    return mask(value(2), number(1));
-  }
-  if (base == "or" || base == "xor" || base == "not" || base == "neg")
-    return bits;
-  if (base == "shr" || base == "shl" || base == "mul") {
-    if (value(1).told() == Value::Distance && !value(2).tells())
-      return value(1);
-    std::optional<int64_t> by = number(2);
-    if (base == "shr" && by && *by >= 0 && *by < anyShift) {
-      bits.shift = uint8_t(std::min<int64_t>(anyShift, bits.shift + *by));
-      return bits;
-    }
-    return mangled;
-  }
-  if (base == "bfe") {
-    std::optional<int64_t> from = number(2), count = number(3);
-    if (from && count && *from >= 0 && *count >= 0 &&
-        *from + *count + bits.shift <= 9)
-      return plain(Value::Number);
-    return mangled;
-  }
-  if (base == "isspacep")
-    return plain(Value::Number);
-  return mangled;
+  llvm::SmallVector<Value, 6> values;
+  for (Operand operand : operands)
+    values.push_back(get(in, operand));
+  return resultOf(opcode, operands, values, getName(in, carry));
 }
 
 void Analysis::compare(Function &in, StringRef opcode,
@@ -579,8 +301,8 @@ std::pair<StringRef, int64_t> nameAndOffset(Operand address) {
   return place;
 }
 
-Value Analysis::loadParameter(Function &in, StringRef opcode, Operand address) {
-  auto [name, offset] = nameAndOffset(address);
+Value Analysis::loadParameter(Function &in, StringRef opcode, Operand place) {
+  auto [name, offset] = nameAndOffset(place);
   auto slots = in.slots.find(name);
   bool isWhole = bytesOf(opcode) == 8;
   auto halved = [&](Value value, bool isLow) {
@@ -591,8 +313,9 @@ Value Analysis::loadParameter(Function &in, StringRef opcode, Operand address) {
     return value;
   };
   if (slots == in.slots.end()) {
-    Value held = getName(in, name);
-    return isWhole ? held : halved(held, false);
+    Value address = getName(in, name);
+    return address.has(Value::Holder) ? throughHolder(address, isWhole)
+                                      : plain(Value::Unknown);
   }
   Value held;
   for (const auto &[at, value] : slots->second)
@@ -601,7 +324,12 @@ Value Analysis::loadParameter(Function &in, StringRef opcode, Operand address) {
     else if (value.tells() && at < offset + 16 && offset < at + 8)
       // 16: a vector of two.
       held.add(at == offset + 8 && isWhole ? value : halved(value, false));
-  return held.kinds ? held : getName(in, name);
+  if (held.kinds || slots->second.empty())
+    return held;
+  // No store is seen that sets this part; it may be one of what is beside it.
+  Value address = getName(in, name);
+  return address.has(Value::Holder) ? throughHolder(address, isWhole)
+                                    : plain(Value::Unknown);
 }
 
 Place Analysis::placeOf(const Function &in, Operand address) const {
@@ -623,12 +351,22 @@ void Analysis::keep(std::vector<Kept> &memory, const Kept &kept) {
   changed = true;
 }
 
-void Analysis::storeParameter(Function &in, Operand address,
-                              const Value &stored) {
+void Analysis::storeParameter(Function &in, StringRef opcode, Operand address,
+                              Operand stored) {
   auto [name, offset] = nameAndOffset(address);
   bool isResult = llvm::is_contained(in.source->results, name);
   Slots &slots = isResult ? in.results : in.slots[name];
-  changed |= slots[offset].add(stored);
+  if (stored.empty() || stored.front() != "{") {
+    changed |= slots[offset].add(get(in, stored));
+    return;
+  }
+  stored = stored.drop_front();
+  if (!stored.empty() && stored.back() == "}")
+    stored = stored.drop_back();
+  for (Operand part : operandsOf(stored)) {
+    changed |= slots[offset].add(get(in, part));
+    offset += bytesOf(opcode);
+  }
 }
 
 void Analysis::visitLoad(Function &in, StringRef opcode,
@@ -663,6 +401,8 @@ void Analysis::visitLoad(Function &in, StringRef opcode,
       loaded.add(value);
     }
   };
+  if (address.has(Value::Holder))
+    loaded.add(throughHolder(address, !isPart));
   if (isShared || isGeneric)
     load(shared);
   if (isLocal || isGeneric)
@@ -676,7 +416,7 @@ void Analysis::visitStore(Function &in, StringRef opcode,
     return;
   Value stored = get(in, operands[1]);
   if (opcode.contains(".param"))
-    return storeParameter(in, operands[0], stored);
+    return storeParameter(in, opcode, operands[0], operands[1]);
   checkAddress(in, opcode, operands[0]);
   if (!stored.tells())
     return;
@@ -722,10 +462,11 @@ void Analysis::visitCall(Function &in, llvm::ArrayRef<StringRef> words) {
   for (StringRef word : arguments) {
     if (!isPtxName(word))
       continue;
-    Value passed = getName(in, word);
+    auto from = in.slots.find(word);
+    Value passed =
+        from == in.slots.end() ? getName(in, word) : heldBy(from->second);
     if (target && index < target->source->parameters.size()) {
       Slots &into = target->slots[target->source->parameters[index].name];
-      auto from = in.slots.find(word);
       if (from == in.slots.end())
         changed |= into[0].add(passed);
       else

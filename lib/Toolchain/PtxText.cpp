@@ -379,6 +379,38 @@ llvm::ArrayRef<StringRef> withoutGuard(llvm::ArrayRef<StringRef> words,
   return words.drop_front();
 }
 
+llvm::SmallVector<PtxOperand, 6> operandsOf(PtxOperand words) {
+  llvm::SmallVector<PtxOperand, 6> operands;
+  size_t from = 0;
+  int depth = 0;
+  for (size_t i = 0; i < words.size(); ++i) {
+    StringRef word = words[i];
+    if (word == "[" || word == "{" || word == "(") {
+      ++depth;
+    } else if (word == "]" || word == "}" || word == ")") {
+      --depth;
+    } else if (word == "," && depth <= 0) {
+      operands.push_back(words.slice(from, i - from));
+      from = i + 1;
+    }
+  }
+  if (from < words.size())
+    operands.push_back(words.drop_front(from));
+  return operands;
+}
+
+std::optional<int64_t> literal(PtxOperand operand) {
+  bool negative = operand.size() == 2 && operand[0] == "-";
+  if (operand.size() != 1 && !negative)
+    return std::nullopt;
+  StringRef text = operand.back();
+  text.consume_back("U");
+  uint64_t value = 0;
+  if (text.getAsInteger(0, value))
+    return std::nullopt;
+  return int64_t(negative ? 0 - value : value);
+}
+
 std::optional<std::array<int64_t, 3>>
 PtxFunction::numbersOf(StringRef what) const {
   auto it = llvm::find(directives, what);

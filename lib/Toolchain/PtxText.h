@@ -70,6 +70,15 @@ bool isPtxName(llvm::StringRef word);
 llvm::ArrayRef<llvm::StringRef> withoutGuard(llvm::ArrayRef<llvm::StringRef>,
                                              llvm::StringRef *guard = nullptr);
 
+/// One operand: "%r1", "{%r1, %r2}", "[%rd1+8]", "-16".
+using PtxOperand = llvm::ArrayRef<llvm::StringRef>;
+
+/// What stands behind an opcode, split at commas outside of brackets.
+llvm::SmallVector<PtxOperand, 6> operandsOf(PtxOperand words);
+
+/// The value of an integer, "16", "-16" or "0x10U".
+std::optional<int64_t> literal(PtxOperand operand);
+
 } // namespace fsr
 
 #endif // FSR_LIB_TOOLCHAIN_PTXTEXT_H

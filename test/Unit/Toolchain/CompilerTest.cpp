@@ -317,10 +317,10 @@ TEST(Compiler, HostCodeIsRejectedWithTheLog) {
                   "device-side kernel launch"),
         {"extern \"C\" __global__ void k(int *x) { *x = 1; }\n"
          "void run() { int *p; cudaMalloc(&p, 4); k<<<1, 1>>>(p); }\n",
-         "`cudaMalloc`"},
+         "identifier \"cudaMalloc\""},
         {"extern \"C\" __global__ void k(int *x) { *x = 1; }\n"
          "__host__ int f() { return 1; }\n",
-         "`__host__`"}}) {
+         "explicitly marked as a __host__"}}) {
     CompileOutcome outcome = compile(source);
     EXPECT_EQ(outcome.verdict, Verdict::Rejected) << source;
     EXPECT_TRUE(StringRef(outcome.message).contains("line 2: holds host code"))

@@ -176,6 +176,12 @@ TEST(PointerUse, AssemblyThatHidesIt) {
         "setp.eq.u32 %p1, %r2, 0;",
         "mov.b64 %rd4, k_param_0; ld.param.u32 %r1, [%rd4+4];"
         "setp.eq.u32 %p1, %r1, 0;",
+        // A parameter through its own address, and through another's.
+        "mov.b64 %rd4, k_param_0; cvta.param.u64 %rd5, %rd4;"
+        "ld.u64 %rd6, [%rd5]; st.global.u64 [%rd2], %rd6;",
+        "mov.b64 %rd4, k_param_2; ld.param.u64 %rd6, [%rd4+-16];"
+        "st.global.u64 [%rd2], %rd6;",
+        "ld.param.u64 %rd6, [k_param_2+-8]; st.global.u64 [%rd2], %rd6;",
         "brx.idx %rd1, targets;", "@%rd1 bra L;",
         "bfe.u64 %rd4, %rd1, 20, 4; st.global.u64 [%rd2], %rd4;",
         "lop3.b32 %r1|%p1, %rd1, 7, 7, 0xE8, 0; @%p1 bra L;",
