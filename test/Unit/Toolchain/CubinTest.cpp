@@ -68,6 +68,21 @@ TEST_F(CubinTest, TheCompilersOwnFits) {
   EXPECT_EQ(read.find("kernel_b")->sharedBytes, 0);
 }
 
+TEST_F(CubinTest, ALogIsBelievedLessThanTheCubin) {
+  // A source can make the compiler print lines that look like a report.
+  const KernelResources *said = build.find("kernel_a");
+  ASSERT_TRUE(said);
+  KernelResources lie;
+  lie.kernel = "kernel_a";
+  lie.registers = 1;
+  lie.sharedBytes = 7;
+  Build changed = build;
+  changed.resources = {lie};
+  EXPECT_EQ(checkCubin(*module, changed), std::nullopt);
+  EXPECT_EQ(changed.find("kernel_a")->registers, said->registers);
+  EXPECT_EQ(changed.find("kernel_a")->sharedBytes, 256);
+}
+
 TEST_F(CubinTest, OtherChips) {
   for (const char *chip : {"sm_80", "sm_86", "sm_90", "sm_100", "sm_120"}) {
     std::unique_ptr<Compiler> compiler = newCompiler();

@@ -188,16 +188,4 @@ TEST(LaunchContract, OfCompiledCode) {
       << outcome.message;
 }
 
-TEST(LaunchContract, AReportInTheLogIsNotBelieved) {
-  FSR_NEED_NVRTC();
-  // A message of the source's own, which looks like one of ptxas.
-  CompileOutcome outcome = compileBody(
-      "old(); y[0] = x[n];",
-      "[[deprecated(\"old\\nptxas info    : Compiling entry function 'k' for "
-      "'sm_90'\\nptxas info    : Used 1 registers, 7 bytes smem\\n\")]] "
-      "__device__ void old() {}");
-  ASSERT_TRUE(outcome.build) << outcome.message;
-  EXPECT_GT(outcome.build->find("k")->registers, 4);
-}
-
 } // namespace
