@@ -462,15 +462,16 @@ void Analysis::visitCall(Function &in, llvm::ArrayRef<StringRef> words) {
   for (StringRef word : arguments) {
     if (!isPtxName(word))
       continue;
-    auto from = in.slots.find(word);
-    Value passed =
-        from == in.slots.end() ? getName(in, word) : heldBy(from->second);
+    // A pointer: of a function that calls itself, the table grows below.
+    auto entry = in.slots.find(word);
+    const Slots *from = entry == in.slots.end() ? nullptr : &entry->second;
+    Value passed = from ? heldBy(*from) : getName(in, word);
     if (target && index < target->source->parameters.size()) {
       Slots &into = target->slots[target->source->parameters[index].name];
-      if (from == in.slots.end())
+      if (!from)
         changed |= into[0].add(passed);
       else
-        for (const auto &[offset, value] : from->second)
+        for (const auto &[offset, value] : *from)
           changed |= into[offset].add(value);
     }
     ++index;

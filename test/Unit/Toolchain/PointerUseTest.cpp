@@ -214,6 +214,37 @@ TEST(PointerUse, WhatCompilersWrite) {
     EXPECT_EQ(why(body), "") << body;
 }
 
+TEST(PointerUse, FunctionsThatCallThemselves) {
+  // Many parameters, so that the table of them grows during the call.
+  std::string f = ".func f(.param .b64 f_0";
+  for (int i = 1; i < 40; ++i)
+    f += ", .param .b64 f_" + std::to_string(i);
+  f += ")\n{\n st.param.b64 [p], %rd1;\n call.uni f, (p";
+  for (int i = 1; i < 40; ++i)
+    f += ", p";
+  f += ");\n ld.param.b64 %rd2, [f_39];\n shr.u64 %rd3, %rd2, 20;\n"
+       " setp.eq.u64 %p1, %rd3, 0;\n ret;\n}\n";
+  std::string refusal;
+  std::optional<PtxModule> module = readPtx(
+      f +
+          ".entry k(.param .u64 k_0) { ld.param.u64 %rd1, [k_0];\n"
+          "st.param.b64 [q], %rd1;\n call.uni f, (q" +
+          [] {
+            std::string all;
+            for (int i = 1; i < 40; ++i)
+              all += ", q";
+            return all;
+          }() +
+          ");\n ret;\n}\n",
+      refusal);
+  ASSERT_TRUE(module) << refusal;
+  KernelLaunch launch;
+  launch.kernel = "k";
+  launch.args = {{"x", PassedArgument::Buffer, 8}};
+  EXPECT_TRUE(StringRef(checkPointers(*module, {launch}).value_or(""))
+                  .contains("the address of `x`"));
+}
+
 TEST(PointerUse, AnyBytesAreSurvived) {
   const StringRef pieces[] = {
       "{",        "}",       ";",       "%rd1",     "k_param_0", "[",
