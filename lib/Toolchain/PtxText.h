@@ -4,7 +4,7 @@
 // PTX as far as the contract needs it: words, statements, module variables,
 // functions with their parameters. No grammar is checked, ptxas did that; what
 // does not fit this reading is refused, so that nothing hides behind it. All
-// pieces point into the text.
+// pieces point into the text, which has to stay.
 //
 //===----------------------------------------------------------------------===//
 

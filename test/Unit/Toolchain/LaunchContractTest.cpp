@@ -23,11 +23,11 @@ namespace {
 std::string why(const std::string &directives,
                 std::function<void(KernelLaunch &, KernelResources &)> change) {
   std::string refusal;
-  std::optional<PtxModule> module = readPtx(
-      ".visible .entry k(.param .u64 .ptr .align 1 a, .param .u64 b, .param "
-      ".u64 c, .param .f32 d)\n" +
-          directives + "{ ret; }\n",
-      refusal);
+  std::string ptx =
+      ".visible .entry k(.param .u64 .ptr .align 1 a, .param .u64 "
+      "b, .param .u64 c, .param .f32 d)\n" +
+      directives + "{ ret; }\n";
+  std::optional<PtxModule> module = readPtx(ptx, refusal);
   if (!module)
     return refusal;
   KernelLaunch launch = launchOfK();

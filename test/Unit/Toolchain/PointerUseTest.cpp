@@ -224,19 +224,13 @@ TEST(PointerUse, FunctionsThatCallThemselves) {
     f += ", p";
   f += ");\n ld.param.b64 %rd2, [f_39];\n shr.u64 %rd3, %rd2, 20;\n"
        " setp.eq.u64 %p1, %rd3, 0;\n ret;\n}\n";
+  f += ".entry k(.param .u64 k_0) { ld.param.u64 %rd1, [k_0];\n"
+       "st.param.b64 [q], %rd1;\n call.uni f, (q";
+  for (int i = 1; i < 40; ++i)
+    f += ", q";
+  f += ");\n ret;\n}\n";
   std::string refusal;
-  std::optional<PtxModule> module = readPtx(
-      f +
-          ".entry k(.param .u64 k_0) { ld.param.u64 %rd1, [k_0];\n"
-          "st.param.b64 [q], %rd1;\n call.uni f, (q" +
-          [] {
-            std::string all;
-            for (int i = 1; i < 40; ++i)
-              all += ", q";
-            return all;
-          }() +
-          ");\n ret;\n}\n",
-      refusal);
+  std::optional<PtxModule> module = readPtx(f, refusal);
   ASSERT_TRUE(module) << refusal;
   KernelLaunch launch;
   launch.kernel = "k";
