@@ -174,7 +174,7 @@ module attributes {gpu.container_module} {
     %freed_partial = gpu.dealloc async [%freed_y] %partial : memref<8208xf64>
     gpu.wait [%freed_partial]
     %zero = arith.constant 0.0 : f64
-    %sum, %abs = scf.for %i = %c0 to %lanes step %c1 iter_args(%s0 = %zero, %a0 = %zero) -> (f64, f64) {
+    %total, %total_abs = scf.for %i = %c0 to %lanes step %c1 iter_args(%s0 = %zero, %a0 = %zero) -> (f64, f64) {
       %sv = memref.load %host[%i] : memref<8208xf64>
       %j = arith.addi %i, %lanes : index
       %av = memref.load %host[%j] : memref<8208xf64>
@@ -185,12 +185,12 @@ module attributes {gpu.container_module} {
     %count = arith.constant 131072 : i64
     func.call @printI64(%count) : (i64) -> ()
     func.call @printNewline() : () -> ()
-    func.call @print(%sum) : (f64) -> ()
-    func.call @print(%abs) : (f64) -> ()
-    %samples = arith.addi %lanes, %lanes : index
-    scf.for %i = %samples to %partials step %c1 {
-      %v = memref.load %host[%i] : memref<8208xf64>
-      func.call @print(%v) : (f64) -> ()
+    func.call @print(%total) : (f64) -> ()
+    func.call @print(%total_abs) : (f64) -> ()
+    %first_sample = arith.addi %lanes, %lanes : index
+    scf.for %i = %first_sample to %partials step %c1 {
+      %sample = memref.load %host[%i] : memref<8208xf64>
+      func.call @print(%sample) : (f64) -> ()
     }
     memref.dealloc %host : memref<8208xf64>
     return

@@ -42,6 +42,15 @@ constexpr Family families[] = {
     {"zeros", 0, "zeros"},
     {"denormal", 0, "denormal"},
     {"iota", 0, "iota"},
+    {"tails", 3, "tails(deviation, p, size)"},
+    {"spike", 2, "spike(deviation, value)"},
+    {"shiftednormal", 3, "shiftednormal(low, high, deviation)"},
+    {"shifteduniform", 3, "shifteduniform(low, high, half)"},
+    {"sines", 2, "sines(low, high)"},
+    {"zipf", 2, "zipf(low, high)"},
+    {"sorted", 2, "sorted(low, high)"},
+    {"reversed", 2, "reversed(low, high)"},
+    {"gram", 1, "gram(rows)"},
 };
 
 const Family *findFamily(llvm::StringRef name) {
@@ -57,6 +66,9 @@ std::string printDouble(double value) {
   if (std::isinf(value))
     return value < 0 ? "-inf" : "inf";
   std::string text;
+  // Not as 1e+02; and -0 has a sign to keep.
+  if (value == std::floor(value) && value != 0 && std::fabs(value) < 1e9)
+    return std::to_string(int64_t(value));
   for (int digits = 1; digits <= 17; ++digits) {
     text.clear();
     llvm::raw_string_ostream(text) << llvm::format("%.*g", digits, value);
@@ -79,17 +91,26 @@ llvm::StringRef rangeError(const Family &family, llvm::ArrayRef<double> p) {
       llvm::any_of(p, [](double v) { return !std::isfinite(v); }))
     return "wanted finite parameters";
   llvm::StringRef name = family.name;
-  if (name == "normal" && p[1] < 0)
+  if ((name == "normal" && p[1] < 0) ||
+      ((name == "tails" || name == "spike") && p[0] < 0) ||
+      (name == "shiftednormal" && p[2] < 0))
     return "wanted a deviation of at least 0";
-  if ((name == "uniform" || name == "loguniform" || name == "integers") &&
-      p[0] > p[1])
+  if (name == "shifteduniform" && p[2] < 0)
+    return "wanted a half width of at least 0";
+  if (name == "gram" && p[0] <= 0)
+    return "wanted rows > 0";
+  constexpr llvm::StringLiteral ranges[] = {
+      "uniform", "loguniform", "integers", "shiftednormal", "shifteduniform",
+      "sines",   "zipf",       "sorted",   "reversed"};
+  if (llvm::is_contained(ranges, name) && p[0] > p[1])
     return "wanted low <= high";
   if (name == "loguniform" && p[0] <= 0)
     return "wanted low > 0";
-  if ((name == "bernoulli" || name == "signs") && (p[0] < 0 || p[0] > 1))
+  if (((name == "bernoulli" || name == "signs") && (p[0] < 0 || p[0] > 1)) ||
+      (name == "tails" && (p[1] < 0 || p[1] > 1)))
     return "wanted a probability from 0 to 1";
   // Beyond 2^53 a double skips integers.
-  if (name == "integers" && llvm::any_of(p, [](double v) {
+  if ((name == "integers" || name == "zipf") && llvm::any_of(p, [](double v) {
         return v != std::floor(v) || std::fabs(v) > 9007199254740992.0;
       }))
     return "wanted integers of at most 2^53 in magnitude";

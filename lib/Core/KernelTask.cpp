@@ -252,7 +252,9 @@ static llvm::json::Value toJSON(const WorkEstimate &value) {
                             {"bytes_read", real(value.bytesRead)},
                             {"bytes_written", real(value.bytesWritten)},
                             {"accumulation", value.accumulation},
-                            {"exact_on_integers", value.exactOnIntegers}};
+                            {"exact_on_integers", value.exactOnIntegers},
+                            {"moves_only", value.movesOnly},
+                            {"adds_atomically", value.addsAtomically}};
 }
 
 static bool fromJSON(const llvm::json::Value &json, WorkEstimate &value,
@@ -262,7 +264,9 @@ static bool fromJSON(const llvm::json::Value &json, WorkEstimate &value,
       !mapOptionalReal(mapper, "bytes_read", value.bytesRead) ||
       !mapOptionalReal(mapper, "bytes_written", value.bytesWritten) ||
       !mapper.mapOptional("accumulation", value.accumulation) ||
-      !mapper.mapOptional("exact_on_integers", value.exactOnIntegers))
+      !mapper.mapOptional("exact_on_integers", value.exactOnIntegers) ||
+      !mapper.mapOptional("moves_only", value.movesOnly) ||
+      !mapper.mapOptional("adds_atomically", value.addsAtomically))
     return false;
   // Written so that NaN fails.
   if (!(value.flops >= 0 && std::isfinite(value.flops))) {

@@ -103,7 +103,12 @@ std::vector<std::string> factsOf(const KernelSite &site, const KernelTask &task,
   if (!trips.empty())
     facts.push_back("trip counts of the loops, in order, at most: " +
                     llvm::join(trips, ", "));
-  if (!fastMathFlags.empty())
+  bool anyFloat = llvm::any_of(task.arguments, [](const Argument &argument) {
+    return isFloat(argument.element);
+  });
+  if (task.work.movesOnly && anyFloat)
+    facts.push_back("no operation on floats rounds: results must be equal");
+  else if (!fastMathFlags.empty())
     facts.push_back(
         ("fast-math flags of the original: " + fastMathFlags).str());
   else if (task.fastMath)
@@ -331,8 +336,8 @@ llvm::Expected<KernelTask> cutKernel(const KernelSite &site,
       dyn_cast_if_present<NVVM::NVVMTargetAttr>(nvvmTargetOf(site.gpuModule));
   task.fastMath =
       !fastMathFlags.empty() || (attribute && attribute.hasFastMath());
-  task.facts = factsOf(site, task, fastMathFlags);
   task.work = estimateWork(site, task.arguments, task.launch);
+  task.facts = factsOf(site, task, fastMathFlags);
 
   Attribute workload = launch->getAttr("fsr.workload");
   if (!workload)

@@ -219,6 +219,22 @@ bool isExactOnIntegers(Operation *op) {
          name == "cf" || name == "affine" || name == "gpu" || name == "func";
 }
 
+/// Whether `op` only moves or chooses among floats: it never rounds.
+bool isMove(Operation *op) {
+  if (!hasFloat(op->getResultTypes()) && !hasFloat(op->getOperandTypes()))
+    return true;
+  if (auto atomic = dyn_cast<memref::AtomicRMWOp>(op))
+    return atomic.getKind() != arith::AtomicRMWKind::addf &&
+           atomic.getKind() != arith::AtomicRMWKind::mulf;
+  if (isa<arith::ConstantOp, arith::CmpFOp, arith::SelectOp, arith::NegFOp,
+          arith::MaximumFOp, arith::MaxNumFOp, arith::MinimumFOp,
+          arith::MinNumFOp, math::AbsFOp, math::CopySignOp, memref::LoadOp,
+          memref::StoreOp, vector::LoadOp, vector::StoreOp>(op))
+    return true;
+  llvm::StringRef name = op->getName().getDialectNamespace();
+  return name == "scf" || name == "cf" || name == "affine" || name == "func";
+}
+
 /// Bits of the significand of the narrowest float that is computed in.
 unsigned precisionOf(Operation *op) {
   unsigned bits = 64;
@@ -267,6 +283,7 @@ public:
   bool reducesOverBlock = false;
   bool addsAtomically = false;
   bool exact = true;
+  bool moves = true;
   unsigned precision = 64;
   int64_t blockThreads = 1, blocks = 1;
 
@@ -274,6 +291,7 @@ private:
   void count(Operation *op, double executions, int64_t chain, unsigned depth) {
     flops += executions * double(flopsOf(op));
     exact &= isExactOnIntegers(op);
+    moves &= isMove(op);
     precision = std::min(precision, precisionOf(op));
     reducesOverBlock |=
         isa<gpu::AllReduceOp, gpu::SubgroupReduceOp>(op) ||
@@ -399,6 +417,8 @@ WorkEstimate estimateWork(const KernelSite &site,
   unsigned precision = std::min(estimator.precision, 40u);
   work.exactOnIntegers = estimator.exact && times(work.accumulation, 16) <=
                                                 int64_t(1) << precision;
+  work.movesOnly = estimator.moves;
+  work.addsAtomically = estimator.addsAtomically;
   return work;
 }
 

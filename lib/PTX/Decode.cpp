@@ -159,7 +159,9 @@ Slot Decoder::special(llvm::StringRef name, unsigned width, uint64_t offset) {
       specialSlots.try_emplace({name.str(), width, offset}, noSlot);
   if (!isNew)
     return at->second;
-  layouts.push_back(width == 64 ? SlotLayout::Double : SlotLayout::Word);
+  layouts.push_back(width == 64  ? SlotLayout::Double
+                    : width == 1 ? SlotLayout::Predicate
+                                 : SlotLayout::Word);
   Slot slot = layouts.size() - 1;
   program.specials.push_back({name.str(), slot, width, offset});
   return at->second = slot;
@@ -179,7 +181,7 @@ static bool isFixedSpecial(llvm::StringRef name) {
        {"%laneid", "%warpid", "%nwarpid", "%nsmid", "%gridid", "%lanemask_eq",
         "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt",
         "%cluster_ctarank", "%cluster_nctarank", "%dynamic_smem_size",
-        "%total_smem_size", "%aggr_smem_size"})
+        "%total_smem_size", "%aggr_smem_size", "%reserved_smem_offset_1"})
     if (name == plain)
       return true;
   unsigned number;
@@ -192,6 +194,7 @@ Slot Decoder::specialSlot(llvm::StringRef name) {
     fail("special register " + name + " is not supported here");
     return noSlot;
   }
+  program.usesReservedShared |= name == "%reserved_smem_offset_1";
   return special(name, 32, 0);
 }
 
@@ -254,6 +257,8 @@ Slot Decoder::sourceSlot(const Operand &operand, Type type) {
   case Operand::Kind::Special:
     if (operand.name == "WARP_SZ")
       return constantSlot(warpLanes, width);
+    if (operand.name == "%is_explicit_cluster" && width == 1)
+      return special(operand.name, 1, 0);
     if (!isFixedSpecial(operand.name)) {
       fail("special register " + operand.name + " is not supported here");
       return noSlot;

@@ -65,6 +65,7 @@ struct Group {
 };
 
 class BlockRun;
+class ClusterRun;
 /// A kernel and the functions that it may reach. The address of a function is
 /// `firstFunctionAddress` and its number in the module in strides.
 struct FunctionTable {
@@ -101,6 +102,7 @@ public:
 
 private:
   friend class BlockRun;
+  friend class ClusterRun;
   enum class Stop : uint8_t { Regroup, Fuel, Spinning };
 
   template <bool hasShadow>
@@ -110,6 +112,8 @@ private:
   void runGeneral(const Step &step, LaneMask active, LaneMask mask,
                   bool tracksTaint);
   void passTaint(const Op &op, LaneMask active, LaneMask mask);
+  /// The results of a load that other threads may race with on purpose.
+  void taintPolled(const Op &op, LaneMask active);
   void checkWritten(const Op &op, LaneMask active);
   void checkGuard(const Op &op, LaneMask mask);
   bool syncWarp(size_t at, const Op &op);
@@ -145,6 +149,18 @@ private:
   /// The lanes of `mask` that `op` waits for.
   LaneMask maskOf(const Op &op, unsigned lane);
 
+  // Spin.cpp.
+  /// Looks whether lanes are where they were before; true: all of them go round
+  /// in a circle, or wait.
+  bool watchSpin();
+  uint64_t stateOf(const Group &group, unsigned lane) const;
+  struct Spin {
+    LaneMask ran = 0;    ///< Since the last look.
+    LaneMask cycles = 0; ///< Came back to a state in which they were before.
+    uint64_t looks = 0;
+    std::array<uint64_t, warpLanes> state{}; ///< At a look of a power of two.
+  } spin;
+
   BlockRun &run_;
   Random random{0};
   uint64_t turn = 0;
@@ -158,10 +174,17 @@ private:
 
 class BlockRun {
 public:
-  BlockRun(Launch &launch, const FunctionTable &functions);
+  BlockRun(ClusterRun &cluster, Launch &launch, const FunctionTable &functions);
   ~BlockRun();
 
-  void reset(ChosenBlock chosen);
+  /// `chosen` says which threads there are.
+  void reset(const std::array<unsigned, 3> &index, const ChosenBlock &chosen);
+  /// Where the system's part of shared memory begins, behind the kernel's own;
+  /// it is there for kernels that ask.
+  uint64_t reservedShared() const {
+    uint64_t own = launch.program->sharedBytes + launch.shape.sharedBytes;
+    return (own + 127) / 128 * 128;
+  }
 
   enum class Outcome : uint8_t {
     Done,
@@ -176,12 +199,18 @@ public:
   /// Puts `finding` where the first lanes are that run, or else wait.
   void place(Finding &finding) const;
   void takeCounters(Tally &tally);
-
-  // The scheduler's: since when it has done nothing but wait.
-  uint64_t waitedIn = 0;
-  unsigned timesWaited = 0;
-  /// How many slices had got on when its last one ended in spinning, or 0.
-  uint64_t spunIn = 0;
+  /// Whether all threads, since memory is as it is now, wait or went round in a
+  /// circle. `epoch` counts the changes that other blocks made.
+  void beginWatch(uint64_t epoch);
+  /// All wait for the cluster's barrier counts as well.
+  bool isCycling(uint64_t epoch) const {
+    return (cycles && watchedEpoch == epoch) ||
+           (isBlocked() && waitsForCluster());
+  }
+  /// Its threads changed memory since they were asked last.
+  bool takeChanges();
+  /// Nothing of it can go on before other blocks of its cluster do something.
+  bool isBlocked() const;
 
   Block block;
   Launch &launch;
@@ -189,6 +218,7 @@ public:
 
 private:
   friend class WarpRun;
+  friend class ClusterRun;
   // Barrier.cpp.
   struct Barrier {
     bool isOpen = false;
@@ -201,20 +231,80 @@ private:
     const Op *first = nullptr;
     const Program *firstProgram = nullptr;
   };
+  void reportDivergence(WarpRun &run, const Op &op, unsigned lane);
   /// The group comes to its barrier op; sets its state.
   void arrive(WarpRun &warp, size_t group, bool isDivergent);
   void completeIfFull(unsigned number, WarpRun &last, const Op &op);
   /// Lanes exited: barriers of the whole block may be full now.
-  void lanesExited(WarpRun &warp, const Op &op);
+  void lanesExited(WarpRun &warp, const Op &op, LaneMask lanes);
   void reportStuck();
+  void watch(); ///< Spin.cpp.
+  uint64_t totalChanges() const;
   unsigned liveThreads() const;
+  // Cluster.cpp.
+  void arriveAtCluster(WarpRun &warp, size_t group, bool isDivergent);
+  bool waitsForCluster() const;
+  void leaveClusterBarrier();
 
+  ClusterRun &cluster_;
   std::vector<std::unique_ptr<WarpRun>> runs;
   std::array<Barrier, 16> barriers;
   unsigned numOpen = 0;
   unsigned spinRounds = 0;
+  bool hasReservedShared = false;
+  bool cycles = false;
+  uint64_t watchedEpoch = 0, watchedChanges = 0, toldChanges = 0;
   Random random{0};
   size_t nextWarp = 0;
+};
+
+/// `Group::barrier` of those that wait at the cluster's.
+constexpr unsigned clusterBarrier = 16;
+
+/// Blocks that are begun together and run in turns by one host thread; where a
+/// launch has no clusters, one block.
+class ClusterRun {
+public:
+  ClusterRun(Launch &launch, const FunctionTable &functions);
+
+  /// Begins the cluster of that number.
+  /// The cluster of that number; chosen threads are of clusters of one block.
+  void reset(const ChosenBlock &chosen);
+  using Outcome = BlockRun::Outcome;
+  Outcome run(Tally &tally, uint64_t quantum, uint64_t &executed);
+  std::string whereabouts() const;
+  void place(Finding &finding) const;
+  void takeCounters(Tally &tally);
+  /// All threads that have not exited came to the cluster's barrier: they go
+  /// on.
+  void completeIfFull();
+
+  // The scheduler's: since when it has done nothing but wait.
+  uint64_t waitedIn = 0;
+  unsigned timesWaited = 0;
+  /// How many slices had got on when its last one ended in spinning, or 0.
+  uint64_t spunIn = 0;
+  /// The state of memory, by number, under which it goes round in a circle.
+  uint64_t cyclesIn = 0;
+
+  /// As of its blocks; `epoch` counts the changes that other clusters made.
+  void beginWatch(uint64_t epoch);
+  bool isCycling() const;
+  bool takeChanges();
+
+  Cluster cluster;
+
+private:
+  void finish(BlockRun &run);
+  void reportStuck();
+
+  Launch &launch;
+  std::vector<std::unique_ptr<BlockRun>> blocks; ///< By rank.
+  Random random{0};
+  /// Counts changes of memory by others and by its own blocks.
+  uint64_t watchEpoch = 0;
+  uint64_t outerEpoch = 0; ///< As told last.
+  bool hasChanged = false; ///< Since it was asked last.
 };
 
 /// Runs all blocks of a launch on host threads. Counts go to `tally`.

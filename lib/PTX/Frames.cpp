@@ -109,9 +109,11 @@ void WarpRun::fillSpecials(Frame &frame) {
       component(cluster, 0);
     else if (name == "%laneid")
       fill([](unsigned lane) -> uint64_t { return lane; });
-    else if (name == "%warpid")
+    else if (name == "%warpid") {
       all(warp.index);
-    else if (name == "%nwarpid")
+      // A GPU may have it otherwise, even from one look to the next.
+      frame.taint[special.slot] = allLanes;
+    } else if (name == "%nwarpid")
       all(64);
     else if (name == "%nsmid")
       all(launch.numMultiprocessors);
@@ -132,10 +134,14 @@ void WarpRun::fillSpecials(Frame &frame) {
           cluster[0] * (inCluster[1] + uint64_t(cluster[1]) * inCluster[2]));
     else if (name == "%cluster_nctarank")
       all(uint64_t(cluster[0]) * cluster[1] * cluster[2]);
+    else if (name == "%is_explicit_cluster")
+      std::memset(to, launch.isExplicitCluster ? 0xff : 0, sizeof(LaneMask));
     else if (name == "%dynamic_smem_size")
       all(shape.sharedBytes);
     else if (name == "%total_smem_size" || name == "%aggr_smem_size")
       all(shape.sharedBytes + launch.program->sharedBytes);
+    else if (name == "%reserved_smem_offset_1")
+      all(run_.reservedShared());
     else if (name == "%envreg1")
       all(launch.gridWorkspace >> 32);
     else if (name == "%envreg2")
@@ -148,8 +154,10 @@ void WarpRun::fillSpecials(Frame &frame) {
 void WarpRun::reset(LaneMask existing, uint64_t seed) {
   warp.existing = existing;
   warp.exited = 0;
+  warp.clusterArrived = warp.clusterOwed = 0;
   warp.mustWait = 0;
-  warp.executed = 0;
+  warp.executed = warp.changes = 0;
+  spin = Spin();
   warp.tracksTaint = run_.launch.options.trackTaint;
   warp.checksRaces = run_.launch.options.checkRaces;
   random = Random(seed);

@@ -111,6 +111,9 @@ public:
   unsigned index = 0;           ///< In its block.
   LaneMask existing = allLanes; ///< Threads that the block has.
   LaneMask exited = 0;
+  /// Lanes that arrived in the open phase of the cluster's barrier, and those
+  /// that have yet to wait for one in which they did.
+  LaneMask clusterArrived = 0, clusterOwed = 0;
   /// Lanes of the running group; a handler of `WarpSync` sees all that came.
   LaneMask group = 0;
   /// Set by a `Wait` handler: these lanes repeat the instruction later.
@@ -124,6 +127,8 @@ public:
   WarpClock *clock = nullptr; ///< Ordering.h
   /// Per warp, for backoff and spin detection.
   uint64_t executed = 0;
+  /// How often it did something that may have changed memory.
+  uint64_t changes = 0;
 };
 
 } // namespace fsr::ptx

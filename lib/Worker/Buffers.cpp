@@ -34,7 +34,7 @@ double parameterOr(const FillRecipe &recipe, size_t i, double standard) {
 }
 
 struct FamilyDefaults {
-  double a, b;
+  double a, b, c = 0;
 };
 
 FamilyDefaults defaultsOf(FsrFamily family) {
@@ -58,6 +58,21 @@ FamilyDefaults defaultsOf(FsrFamily family) {
   case FsrDenormal:
   case FsrIota:
     return {0, 0};
+  case FsrTails:
+    return {1, 0.01, 100};
+  case FsrSpike:
+    return {1, 100};
+  case FsrShiftedNormal:
+  case FsrShiftedUniform:
+    return {-1, 1, 1};
+  case FsrSines:
+  case FsrSorted:
+  case FsrReversed:
+    return {0, 1};
+  case FsrZipf:
+    return {0, 15};
+  case FsrGram:
+    return {1024, 0};
   }
   return {0, 0};
 }
@@ -302,6 +317,7 @@ llvm::Error TaskBuffers::fill(const InputSet &set, bool onlyWritten) {
     fill.row = buffer.row();
     fill.a = parameterOr(recipe, 0, defaults.a);
     fill.b = parameterOr(recipe, 1, defaults.b);
+    fill.c = parameterOr(recipe, 2, defaults.c);
     if (isFloat(buffer.argument->element))
       fill.perturb = set.perturb * unitRoundoff(buffer.argument->element);
     fill.element = static_cast<uint32_t>(buffer.argument->element);

@@ -111,6 +111,10 @@ private:
                                 const InputSet &set);
   FsrMode modeOf(const TaskBuffer &buffer, const InputSet &set) const;
   double factorOf(const TaskBuffer &buffer, const InputSet &set) const;
+  /// Whether the original may take denormals as zero.
+  bool flushesDenormals() const {
+    return task.fastMath || task.work.addsAtomically;
+  }
   llvm::StringRef ruleOf(const TaskBuffer &buffer, const InputSet &set) const;
   void describeRules();
 

@@ -47,6 +47,15 @@ std::optional<FsrFamily> familyCode(llvm::StringRef family) {
                  .Case("zeros", FsrZeros)
                  .Case("denormal", FsrDenormal)
                  .Case("iota", FsrIota)
+                 .Case("tails", FsrTails)
+                 .Case("spike", FsrSpike)
+                 .Case("shiftednormal", FsrShiftedNormal)
+                 .Case("shifteduniform", FsrShiftedUniform)
+                 .Case("sines", FsrSines)
+                 .Case("zipf", FsrZipf)
+                 .Case("sorted", FsrSorted)
+                 .Case("reversed", FsrReversed)
+                 .Case("gram", FsrGram)
                  .Default(-1);
   if (code < 0)
     return std::nullopt;

@@ -65,7 +65,7 @@ FillRecipe recipeFor(ElementType element, const FillRecipe &wanted) {
   if (isFloat(element) || wanted.family == "integers" ||
       wanted.family == "iota" || wanted.family == "zeros" ||
       wanted.family == "equal" || wanted.family == "bernoulli" ||
-      wanted.family == "onehot")
+      wanted.family == "onehot" || wanted.family == "zipf")
     return wanted;
   return element == ElementType::I1 ? recipe("bernoulli", {0.5})
                                     : recipe("integers", {0, 15});

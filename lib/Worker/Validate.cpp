@@ -91,7 +91,8 @@ FsrMode Evaluation::modeOf(const TaskBuffer &buffer,
                            const InputSet &set) const {
   if (!isFloat(buffer.argument->element))
     return FsrBits;
-  return set.exact && originalDeterministic ? FsrValue : FsrBound;
+  return (set.exact || task.work.movesOnly) && originalDeterministic ? FsrValue
+                                                                     : FsrBound;
 }
 
 /// Rounding errors of a sum grow with the square root of its length where they
@@ -110,7 +111,7 @@ double Evaluation::factorOf(const TaskBuffer &buffer,
 
 double Evaluation::tinyOf(const TaskBuffer &buffer) const {
   return 8 * std::sqrt(std::max<double>(1, task.work.accumulation)) *
-         smallestStep(buffer.argument->element, task.fastMath);
+         smallestStep(buffer.argument->element, flushesDenormals());
 }
 
 llvm::StringRef Evaluation::ruleOf(const TaskBuffer &buffer,
@@ -575,7 +576,8 @@ llvm::Expected<bool> Evaluation::validateSets(llvm::StringRef name,
 void Evaluation::describeRules() {
   double bound = 0;
   for (const TaskBuffer &buffer : buffers->buffers())
-    if (buffer.written() && isFloat(buffer.argument->element))
+    if (buffer.written() && isFloat(buffer.argument->element) &&
+        !task.work.movesOnly)
       bound = std::max(bound, factorOf(buffer, InputSet()));
   result.evidence.relativeBound = bound;
   result.evidence.bitExact = bound == 0;

@@ -84,12 +84,14 @@ llvm::Expected<Trial> Checker::run(const Parameters &parameters) {
   evaluation.candidateResources = built->build->resources;
   evaluation.plan = std::move(built->plan);
   evaluation.options.seed = options.seed;
+  evaluation.options.measure = options.measure;
   llvm::Expected<EvaluateResult> result = bench.device->evaluate(evaluation);
   if (!result)
     return result.takeError();
   trial.measurement = std::move(result->measurement);
   trial.evidence = std::move(result->evidence);
   trial.evidence.toolchain = built->build->toolchain;
+  trial.evidence.sandbox = built->build->sandbox;
   return end(result->verdict, std::move(result->message));
 }
 
@@ -112,9 +114,9 @@ static void print(const Trial &trial, llvm::raw_ostream &os) {
     os << llvm::formatv("  original {0:f2} us, candidate {1:f2} us: ",
                         trial.measurement->originalMedianUs,
                         trial.measurement->candidateMedianUs)
-       << gainText(*trial.measurement);
+       << gainText(trial);
     if (trial.isModelled)
-      os << " modelled for ";
+      os << " for ";
     else
       os << " by " << trial.measurement->originalUs.size() << " pairs on ";
     os << printable(trial.measurement->device) << "\n";
@@ -125,6 +127,8 @@ static void print(const Trial &trial, llvm::raw_ostream &os) {
   os << "  evidence " << nameOf(trial.evidence.level);
   if (!trial.evidence.toolchain.empty())
     os << ", " << printable(trial.evidence.toolchain);
+  if (!trial.evidence.sandbox.empty())
+    os << ", sandbox: " << printable(trial.evidence.sandbox);
   os << "\n";
   for (const Check &check : trial.evidence.checks) {
     os << "    "
@@ -173,17 +177,20 @@ llvm::Expected<int> fsr::checkAnswer(const KernelTask &task,
   Checker checker(task, *candidate, *bench, options);
   if (llvm::Error error = checker.start())
     return error;
-  unsigned tried = 0, accepted = 0;
+  // Untimed, an equal one stays undecided.
+  Verdict wanted = options.measure ? Verdict::Accepted : Verdict::Undecided;
+  unsigned tried = 0, good = 0;
   for (const Parameters &parameters :
        candidate->combinations(options.parameterSets)) {
     llvm::Expected<Trial> trial = checker.run(parameters);
     if (!trial)
       return trial.takeError();
     ++tried;
-    accepted += trial->verdict == Verdict::Accepted;
+    good += trial->verdict == wanted;
     print(*trial, os);
     os.flush(); // The next one may take minutes.
   }
-  os << accepted << " of " << tried << " accepted\n";
-  return accepted ? 0 : exits::noneAccepted;
+  os << good << " of " << tried
+     << (options.measure ? " accepted\n" : " equal, not timed\n");
+  return good ? 0 : exits::noneAccepted;
 }

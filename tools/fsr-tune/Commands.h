@@ -54,6 +54,8 @@ struct CheckOptions {
   Parameters fixed; ///< By --set.
   uint64_t seed = 0;
   size_t parameterSets = 256;
+  /// False: equality decides alone.
+  bool measure = true;
 };
 llvm::Expected<int> checkAnswer(const KernelTask &task, llvm::StringRef answer,
                                 const CheckOptions &options);

@@ -58,6 +58,10 @@ cl::opt<uint64_t> seed("seed", cl::init(0), cl::desc("Of random inputs"),
 cl::list<std::string> fixed("set", cl::value_desc("NAME=V"),
                             cl::desc("Fix a parameter; may be repeated"),
                             cl::sub(check), cl::cat(category));
+cl::opt<bool> noTiming("no-timing",
+                       cl::desc("Only whether the answer is equal, however "
+                                "slow it may be"),
+                       cl::sub(check), cl::cat(category));
 
 cl::opt<std::string> llm("llm", cl::value_desc("KIND:ARGUMENT"),
                          cl::desc("Where answers come from: exchange:FOLDER, "
@@ -207,6 +211,7 @@ static llvm::Expected<int> runCheckCommand(const KernelTask &task) {
   options.device = device;
   options.allowUnsandboxed = allowUnsandboxed;
   options.seed = seed;
+  options.measure = !noTiming;
   for (llvm::StringRef one : fixed) {
     auto [name, text] = one.split('=');
     int64_t value = 0;

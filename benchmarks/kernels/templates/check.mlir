@@ -15,7 +15,12 @@
     %sum, %abs = scf.for %i = %t to %count step %lanes iter_args(%s0 = %zero, %a0 = %zero) -> (f64, f64) {
 ${place}
       %v = memref.load %buffer[${indices}] : ${type}
+      //@if F32
       %w = arith.extf %v : f32 to f64
+      //@end
+      //@if I32
+      %w = arith.sitofp %v : i32 to f64
+      //@end
       %m = math.absf %w : f64
       %s1 = arith.addf %s0, %w : f64
       %a1 = arith.addf %a0, %m : f64
@@ -26,10 +31,19 @@ ${place}
     memref.store %abs, %partial[%second] : memref<${PARTIALS}xf64>
     %sampling = arith.cmpi ult, %t, %samples : index
     scf.if %sampling {
+      //@if FEW
+      %i = arith.remui %t, %count : index
+      //@else
       %i = arith.muli %t, %stride : index
+      //@end
 ${place}
       %v = memref.load %buffer[${indices}] : ${type}
+      //@if F32
       %w = arith.extf %v : f32 to f64
+      //@end
+      //@if I32
+      %w = arith.sitofp %v : i32 to f64
+      //@end
       %third = arith.addi %second, %lanes : index
       memref.store %w, %partial[%third] : memref<${PARTIALS}xf64>
     }

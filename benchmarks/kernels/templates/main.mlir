@@ -37,8 +37,7 @@ ${allocs}
   %partial, %token = gpu.alloc async [${last}] () : memref<${PARTIALS}xf64>
   gpu.wait [%token]
 ${launch_fills}
-  gpu.launch_func @kernels::@${kernel} blocks in (%grid_x, %grid_y, %c1) threads in (%block_x, %block_y, %c1)
-      args(${args})
+${launches}
   gpu.launch_func @harness::@check blocks in (%lane_blocks, %c1, %c1) threads in (%c256, %c1, %c1)
       args(%${output} : ${output_type}, %partial : memref<${PARTIALS}xf64>)
   %host = memref.alloc() : memref<${PARTIALS}xf64>
@@ -47,7 +46,7 @@ ${launch_fills}
 ${deallocs}
   gpu.wait [${freed}]
   %zero = arith.constant 0.0 : f64
-  %sum, %abs = scf.for %i = %c0 to %lanes step %c1 iter_args(%s0 = %zero, %a0 = %zero) -> (f64, f64) {
+  %total, %total_abs = scf.for %i = %c0 to %lanes step %c1 iter_args(%s0 = %zero, %a0 = %zero) -> (f64, f64) {
     %sv = memref.load %host[%i] : memref<${PARTIALS}xf64>
     %j = arith.addi %i, %lanes : index
     %av = memref.load %host[%j] : memref<${PARTIALS}xf64>
@@ -58,12 +57,12 @@ ${deallocs}
   %count = arith.constant ${count} : i64
   func.call @printI64(%count) : (i64) -> ()
   func.call @printNewline() : () -> ()
-  func.call @print(%sum) : (f64) -> ()
-  func.call @print(%abs) : (f64) -> ()
-  %samples = arith.addi %lanes, %lanes : index
-  scf.for %i = %samples to %partials step %c1 {
-    %v = memref.load %host[%i] : memref<${PARTIALS}xf64>
-    func.call @print(%v) : (f64) -> ()
+  func.call @print(%total) : (f64) -> ()
+  func.call @print(%total_abs) : (f64) -> ()
+  %first_sample = arith.addi %lanes, %lanes : index
+  scf.for %i = %first_sample to %partials step %c1 {
+    %sample = memref.load %host[%i] : memref<${PARTIALS}xf64>
+    func.call @print(%sample) : (f64) -> ()
   }
   memref.dealloc %host : memref<${PARTIALS}xf64>
   return

@@ -88,6 +88,12 @@ struct WorkEstimate {
   /// Every float operation is exact on small integers (moves, sums, products,
   /// comparisons), so exact inputs demand bit equality.
   bool exactOnIntegers = false;
+  /// No float operation rounds, whatever its inputs: moves, comparisons, the
+  /// smaller or larger one. Then equal values are demanded on all inputs.
+  bool movesOnly = false;
+  /// Adds floats atomically. In f32 a GPU takes denormals as zero there, and
+  /// the order differs from run to run.
+  bool addsAtomically = false;
 };
 
 /// How the elements of one buffer are made, by element index and seed.
@@ -95,7 +101,10 @@ struct WorkEstimate {
 /// normal(mean, deviation), uniform(low, high), loguniform(low, high),
 /// bernoulli(p), signs(p) (-1 or 1 with probability p, else 0), integers(low,
 /// high) (both included), equal(value), onehot(value), alternating(large,
-/// small), zeros, denormal, iota.
+/// small), zeros, denormal, iota, tails(deviation, p, size), spike(deviation,
+/// value), shiftednormal(low, high, deviation), shifteduniform(low, high,
+/// half), sines(low, high), zipf(low, high), sorted(low, high), reversed(low,
+/// high), gram(rows). docs/formats/task.md says what each is.
 struct FillRecipe {
   std::string family = "normal";
   std::vector<double> parameters;

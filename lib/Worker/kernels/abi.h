@@ -41,15 +41,24 @@ enum FsrFamily {
   FsrAlternating,
   FsrZeros,
   FsrDenormal,
-  FsrIota
+  FsrIota,
+  FsrTails,
+  FsrSpike,
+  FsrShiftedNormal,
+  FsrShiftedUniform,
+  FsrSines,
+  FsrZipf,
+  FsrSorted,
+  FsrReversed,
+  FsrGram
 };
 
 enum FsrMode { FsrBits, FsrValue, FsrBound };
 
 struct FsrFill {
   FsrU64 to, count, seed;
-  FsrU64 row; // Elements a row, for the one-hot family.
-  double a, b;
+  FsrU64 row; // Elements a row, for the one-hot and the Gram family.
+  double a, b, c;
   double perturb; // Each value is scaled by 1 + or - this.
   FsrU32 element, family;
 };

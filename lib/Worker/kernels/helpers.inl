@@ -76,6 +76,8 @@ FSR_DEVICE double fsrContinuous(const FsrFill &f, const FsrWords &random) {
                                 fsrCosPi((Real)2 * v));
   case FsrUniform:
     return f.a + (f.b - f.a) * (double)u;
+  case FsrSines: // Of an angle that is uniform; `a` is the amplitude.
+    return f.a * (double)fsrCosPi((Real)2 * v);
   default: // Log-uniform; of either sign.
     Real low = fsrLog((Real)f.a), high = fsrLog((Real)f.b);
     Real magnitude = fsrExp(low + (high - low) * u);
@@ -83,16 +85,87 @@ FSR_DEVICE double fsrContinuous(const FsrFill &f, const FsrWords &random) {
   }
 }
 
+// Between `a` and `b`; the same for every element of a buffer.
+FSR_DEVICE double fsrDrawnOnce(const FsrFill &f) {
+  FsrWords random = fsrPhilox(f.seed, 0, 3);
+  double u;
+  fsrUnit(random.w[0], random.w[1], &u);
+  return f.a + (f.b - f.a) * u;
+}
+
+// From 0 to below `span`, each with a probability of about one over its place.
+FSR_DEVICE FsrU64 fsrZipf(const FsrWords &random, FsrU64 span) {
+  double u;
+  fsrUnit(random.w[0], random.w[1], &u);
+  FsrU64 place = (FsrU64)fsrExp(u * fsrLog((double)span + 1.0));
+  place = place ? place - 1 : 0;
+  return place < span ? place : span - 1;
+}
+
 FSR_DEVICE FsrU64 fsrElementBits(const FsrFill &f, FsrU64 index) {
   FsrWords random = fsrPhilox(f.seed, index, 0);
   double value = 0;
+  // What a family leaves to the continuous one that it is made from.
+  FsrFill one = f;
+  bool continuous = false;
   switch (f.family) {
   case FsrNormal:
   case FsrUniform:
   case FsrLogUniform:
-    value = f.element == FsrF64 ? fsrContinuous<double>(f, random)
-                                : fsrContinuous<float>(f, random);
+    continuous = true;
     break;
+  case FsrTails:
+  case FsrSpike: {
+    bool tails = f.family == FsrTails;
+    FsrWords place = fsrPhilox(f.seed, tails ? index : 0, 4);
+    FsrU64 spike = ((FsrU64)place.w[0] << 32) | place.w[1];
+    continuous = tails ? (double)place.w[0] >= f.b * 4294967296.0
+                       : index != spike % f.count;
+    value = !tails ? f.b : (place.w[1] & 1) ? f.c : -f.c;
+    one.family = FsrNormal;
+    one.a = 0;
+    one.b = f.a;
+    break;
+  }
+  case FsrShiftedNormal:
+  case FsrShiftedUniform:
+  case FsrSines: {
+    double drawn = fsrDrawnOnce(f);
+    bool normal = f.family == FsrShiftedNormal;
+    continuous = true;
+    one.a = f.family == FsrShiftedUniform ? drawn - f.c : drawn;
+    one.b = normal ? f.c : drawn + f.c;
+    if (f.family != FsrSines)
+      one.family = normal ? FsrNormal : FsrUniform;
+    break;
+  }
+  case FsrZipf: {
+    FsrI64 integer =
+        (FsrI64)f.a +
+        (FsrI64)fsrZipf(random, (FsrU64)((FsrI64)f.b - (FsrI64)f.a) + 1);
+    if (!fsrIsFloat(f.element))
+      return f.element == FsrI1 ? (FsrU64)(integer != 0) : (FsrU64)integer;
+    value = (double)integer;
+    break;
+  }
+  case FsrSorted:
+  case FsrReversed: {
+    FsrU64 step = f.family == FsrSorted ? index : f.count - 1 - index;
+    double u;
+    fsrUnit(random.w[0], random.w[1], &u);
+    value = f.a + (f.b - f.a) * (((double)step + u) / (double)f.count);
+    break;
+  }
+  case FsrGram: {
+    // X^T X of `a` rows of standard normal numbers, as far as two moments go.
+    FsrU64 r = index / f.row % f.row, c = index % f.row;
+    random = fsrPhilox(f.seed, r < c ? c * f.row + r : r * f.row + c, 0);
+    continuous = true;
+    one.family = FsrNormal;
+    one.a = r == c ? f.a : 0;
+    one.b = fsrSqrt(r == c ? 2 * f.a : f.a);
+    break;
+  }
   case FsrBernoulli:
     value = (double)random.w[0] < f.a * 4294967296.0 ? 1 : 0;
     break;
@@ -143,6 +216,9 @@ FSR_DEVICE FsrU64 fsrElementBits(const FsrFill &f, FsrU64 index) {
   default:
     break;
   }
+  if (continuous)
+    value = f.element == FsrF64 ? fsrContinuous<double>(one, random)
+                                : fsrContinuous<float>(one, random);
   if (f.perturb != 0)
     value *= (random.w[3] & 1) ? 1 + f.perturb : 1 - f.perturb;
   return fsrFromDouble(value, f.element);

@@ -21,11 +21,31 @@ std::string reprint(llvm::StringRef text) {
 }
 
 TEST(FillRecipe, EveryFamilyRoundTrips) {
-  for (llvm::StringRef text :
-       {"normal(3, 5)", "uniform(-1.5, 2)", "loguniform(1e-30, 1e+30)",
-        "bernoulli(0.5)", "signs(0.25)", "integers(-4, 4)", "equal(0.1)",
-        "equal(-inf)", "equal(nan)", "onehot(inf)", "alternating(1e+20, 1e-20)",
-        "zeros", "denormal", "iota", "equal(0.30000000000000004)", "equal(-0)"})
+  for (llvm::StringRef text : {"normal(3, 5)",
+                               "uniform(-1.5, 2)",
+                               "loguniform(1e-30, 1e+30)",
+                               "bernoulli(0.5)",
+                               "signs(0.25)",
+                               "integers(-4, 4)",
+                               "equal(0.1)",
+                               "equal(-inf)",
+                               "equal(nan)",
+                               "onehot(inf)",
+                               "alternating(1e+20, 1e-20)",
+                               "zeros",
+                               "denormal",
+                               "iota",
+                               "equal(0.30000000000000004)",
+                               "equal(-0)",
+                               "tails(3, 0.01, 100)",
+                               "spike(1, -60)",
+                               "shiftednormal(-5, 5, 10)",
+                               "shifteduniform(-1, 1, 5)",
+                               "sines(0.5, 2)",
+                               "zipf(0, 255)",
+                               "sorted(-1, 1)",
+                               "reversed(-1, 1)",
+                               "gram(2048)"})
     EXPECT_EQ(reprint(text), text);
 }
 
@@ -58,6 +78,22 @@ TEST(FillRecipe, Refused) {
   refused("integers(0.5, 1)", "wanted integers of at most 2^53 in magnitude");
   refused("integers(0, 1e300)", "wanted integers of at most 2^53 in magnitude");
   refused("integers(3, 2)", "wanted low <= high");
+  refused("tails(1, 0.5)",
+          "got 2 parameters, wanted tails(deviation, p, size)");
+  refused("tails(-1, 0.5, 1)", "wanted a deviation of at least 0");
+  refused("tails(1, 1.5, 1)", "wanted a probability from 0 to 1");
+  refused("tails(1, 0.5, inf)", "wanted finite parameters");
+  refused("spike(-1, 1)", "wanted a deviation of at least 0");
+  refused("shiftednormal(0, 1, -1)", "wanted a deviation of at least 0");
+  refused("shiftednormal(1, 0, 1)", "wanted low <= high");
+  refused("shifteduniform(0, 1, -1)", "wanted a half width of at least 0");
+  refused("shifteduniform(1, 0, 1)", "wanted low <= high");
+  refused("sines(1, 0)", "wanted low <= high");
+  refused("zipf(1, 0)", "wanted low <= high");
+  refused("zipf(0, 0.5)", "wanted integers of at most 2^53 in magnitude");
+  refused("sorted(1, 0)", "wanted low <= high");
+  refused("reversed(1, 0)", "wanted low <= high");
+  refused("gram(0)", "wanted rows > 0");
   refused("normal(nan, 1)", "wanted finite parameters");
   refused("uniform(0, inf)", "wanted finite parameters");
   refused("normal(1, 2", "wanted ')' at the end");

@@ -80,6 +80,8 @@ TEST(KernelTask, EveryFieldComesBack) {
   EXPECT_EQ(back.work.bytesWritten, 2.5);
   EXPECT_EQ(back.work.accumulation, 1024);
   EXPECT_TRUE(back.work.exactOnIntegers);
+  EXPECT_TRUE(back.work.movesOnly);
+  EXPECT_TRUE(back.work.addsAtomically);
   ASSERT_EQ(back.workload.size(), 2u);
   EXPECT_EQ(back.workload[0].name, "usual");
   EXPECT_EQ(back.workload[0].weight, 0.75);

@@ -99,6 +99,18 @@ TEST_F(CutKernel, WhatIsNotExactOnIntegers) {
   EXPECT_FALSE(cut(narrow).work.exactOnIntegers);
 }
 
+TEST_F(CutKernel, WhatOnlyMovesAndChooses) {
+  EXPECT_FALSE(cut(matmulModule).work.movesOnly);
+  std::string text =
+      with(matmulModule, "arith.mulf %x, %y", "arith.minimumf %x, %y");
+  EXPECT_FALSE(cut(text).work.movesOnly);
+  text = with(text, "arith.addf", "arith.maximumf");
+  KernelTask task = cut(text);
+  EXPECT_TRUE(task.work.movesOnly);
+  EXPECT_TRUE(
+      hasFact(task, "no operation on floats rounds: results must be equal"));
+}
+
 TEST_F(CutKernel, SumsKeptInMemoryCount) {
   std::string text = with(matmulModule, "iter_args(%s = %zero) -> f32 {", "{");
   text = with(text, "%sum = scf.for", "scf.for");
@@ -173,14 +185,13 @@ TEST_F(CutKernel, EscapedPointerIsReadAndWritten) {
 }
 
 TEST_F(CutKernel, AtomicsReadAndWrite) {
-  EXPECT_EQ(cut(with(matmulModule,
-                     "memref.store %sum, %c[%i, %j] : "
-                     "memref<96x80xf32>",
-                     "%o = memref.atomic_rmw addf %sum, %c[%i, %j] : (f32, "
-                     "memref<96x80xf32>) -> f32"))
-                .arguments[2]
-                .access,
-            Access::ReadWrite);
+  KernelTask task = cut(
+      with(matmulModule, "memref.store %sum, %c[%i, %j] : memref<96x80xf32>",
+           "%o = memref.atomic_rmw addf %sum, %c[%i, %j] : (f32, "
+           "memref<96x80xf32>) -> f32"));
+  EXPECT_EQ(task.arguments[2].access, Access::ReadWrite);
+  EXPECT_TRUE(task.work.addsAtomically);
+  EXPECT_FALSE(cut(matmulModule).work.addsAtomically);
 }
 
 TEST_F(CutKernel, AssumedAlignmentAndOffsets) {

@@ -27,7 +27,7 @@ protected:
   template <typename T>
   std::vector<T> filled(FsrFamily family, ElementType element, double a,
                         double b, size_t count, uint64_t seed = 1,
-                        uint64_t row = 64) {
+                        uint64_t row = 64, double c = 0) {
     std::vector<T> values(count);
     FsrFill fill{};
     fill.to = reinterpret_cast<uint64_t>(values.data());
@@ -36,6 +36,7 @@ protected:
     fill.row = row;
     fill.a = a;
     fill.b = b;
+    fill.c = c;
     fill.element = static_cast<uint32_t>(element);
     fill.family = family;
     llvm::cantFail(helpers->fill(fill));
@@ -192,6 +193,117 @@ TEST_F(HelpersTest, FamiliesKeepToTheirValues) {
   EXPECT_EQ(std::count(hot.begin(), hot.end(), 0.0f), 630);
   for (uint8_t v : filled<uint8_t>(FsrBernoulli, ElementType::I1, 0.5, 0, 100))
     ASSERT_LE(v, 1);
+}
+
+TEST_F(HelpersTest, TailsAndSpikes) {
+  size_t plus = 0, minus = 0;
+  double squares = 0;
+  for (float v :
+       filled<float>(FsrTails, ElementType::F32, 3, 0.1, 20000, 1, 64, 100)) {
+    plus += v == 100;
+    minus += v == -100;
+    if (std::fabs(v) != 100)
+      squares += double(v) * v;
+  }
+  EXPECT_NEAR(plus / 2e4, 0.05, 0.01);
+  EXPECT_NEAR(minus / 2e4, 0.05, 0.01);
+  EXPECT_NEAR(std::sqrt(squares / (20000 - plus - minus)), 3, 0.1);
+  plus = minus = 0;
+  for (float v : filled<float>(FsrTails, ElementType::F32, 1, 0.5, 1000))
+    if (v == 0)
+      ++(std::signbit(v) ? minus : plus);
+  EXPECT_GT(plus, 200u);
+  EXPECT_GT(minus, 200u);
+  std::vector<size_t> places;
+  for (uint64_t seed : {1, 2, 3}) {
+    auto values =
+        filled<float>(FsrSpike, ElementType::F32, 1, 60, 1000, seed, 10);
+    ASSERT_EQ(std::count(values.begin(), values.end(), 60.0f), 1);
+    places.push_back(std::find(values.begin(), values.end(), 60.0f) -
+                     values.begin());
+    EXPECT_LT(std::fabs(values[places.back() ? 0 : 1]), 6.0f);
+  }
+  EXPECT_FALSE(places[0] == places[1] && places[1] == places[2]);
+}
+
+TEST_F(HelpersTest, MeansAndFactorsAreDrawnOnceAFilling) {
+  std::vector<double> means[2], largest;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    double sum = 0, low = 1e9, high = -1e9;
+    for (float v : filled<float>(FsrShiftedNormal, ElementType::F32, -50, 50,
+                                 1000, seed, 64, 1))
+      sum += v;
+    means[0].push_back(sum / 1000);
+    for (double v : filled<double>(FsrShiftedUniform, ElementType::F64, -50, 50,
+                                   1000, seed, 64, 5)) {
+      low = std::min(low, v);
+      high = std::max(high, v);
+    }
+    EXPECT_GT(high - low, 9.8);
+    EXPECT_LE(high - low, 10);
+    means[1].push_back((low + high) / 2);
+    low = high = 0;
+    for (float v :
+         filled<float>(FsrSines, ElementType::F32, 0.5, 2, 1000, seed)) {
+      low = std::min<double>(low, v);
+      high = std::max<double>(high, v);
+    }
+    EXPECT_NEAR(low, -high, 0.01);
+    largest.push_back(high);
+  }
+  for (const std::vector<double> &drawn : means) {
+    auto [low, high] = std::minmax_element(drawn.begin(), drawn.end());
+    EXPECT_LT(*low, -25);
+    EXPECT_GT(*low, -51);
+    EXPECT_GT(*high, 25);
+    EXPECT_LT(*high, 51);
+  }
+  auto [low, high] = std::minmax_element(largest.begin(), largest.end());
+  EXPECT_GT(*low, 0.49);
+  EXPECT_LT(*low, 0.9);
+  EXPECT_GT(*high, 1.6);
+  EXPECT_LE(*high, 2);
+}
+
+TEST_F(HelpersTest, ZipfFavoursTheFirst) {
+  std::vector<size_t> seen(256);
+  for (int32_t v :
+       filled<int32_t>(FsrZipf, ElementType::I32, 10, 265, 100000)) {
+    ASSERT_TRUE(v >= 10 && v <= 265);
+    ++seen[v - 10];
+  }
+  // log2(2) of log2(257) for the first; the tenth has a seventh of it.
+  EXPECT_NEAR(seen[0] / 1e5, 0.125, 0.01);
+  EXPECT_NEAR(double(seen[0]) / seen[9], 7.3, 1);
+  for (int64_t v : filled<int64_t>(FsrZipf, ElementType::I64, -3, -3, 10))
+    EXPECT_EQ(v, -3);
+}
+
+TEST_F(HelpersTest, SortedAndReversedAreInOrder) {
+  auto up = filled<float>(FsrSorted, ElementType::F32, -1, 1, 1000);
+  auto down = filled<float>(FsrReversed, ElementType::F32, -1, 1, 1000);
+  EXPECT_TRUE(std::is_sorted(up.begin(), up.end()));
+  EXPECT_TRUE(std::is_sorted(down.rbegin(), down.rend()));
+  for (const std::vector<float> &values : {up, down}) {
+    auto [low, high] = std::minmax_element(values.begin(), values.end());
+    EXPECT_NEAR(*low, -1, 0.003);
+    EXPECT_NEAR(*high, 1, 0.003);
+  }
+}
+
+TEST_F(HelpersTest, GramIsSymmetricWithALargeDiagonal) {
+  auto m = filled<float>(FsrGram, ElementType::F32, 1000, 0, 400, 1, 20);
+  double squares = 0, offsets = 0;
+  for (size_t r = 0; r < 20; ++r)
+    for (size_t c = 0; c < 20; ++c) {
+      ASSERT_EQ(m[r * 20 + c], m[c * 20 + r]);
+      if (r == c)
+        offsets += m[r * 20 + c];
+      else
+        squares += double(m[r * 20 + c]) * m[r * 20 + c];
+    }
+  EXPECT_NEAR(offsets / 20, 1000, 50);
+  EXPECT_NEAR(std::sqrt(squares / 380), std::sqrt(1000), 6);
 }
 
 TEST_F(HelpersTest, FillDependsOnTheSeedAndThePlaceAlone) {

@@ -230,6 +230,33 @@ TEST_F(ValidateTest, LowerPrecisionIsMismatch) {
   expect(Verdict::Mismatch, "the largest error is about 10^");
 }
 
+TEST_F(ValidateTest, WhatOnlyMovesMustBeEqual) {
+  // One unit in the last place is within every bound.
+  trying.task.work.exactOnIntegers = false;
+  trying.candidate.body = spoiled([](float *x, float *y) {
+    for (int64_t i = 0; i < testElements; ++i)
+      y[i] = std::nextafter(2 * x[i], 0.0f);
+  });
+  expect(Verdict::Undecided, "");
+  EXPECT_GT(last.evidence.relativeBound, 0);
+  trying.task.work.movesOnly = true;
+  expect(Verdict::Mismatch, "buffer y differs from the original");
+  EXPECT_TRUE(last.evidence.bitExact);
+}
+
+TEST_F(ValidateTest, AtomicSumsTakeDenormalsAsZero) {
+  trying.task.work.exactOnIntegers = false;
+  trying.original.body = [](Params params) {
+    float *x = pointerOf(params, 1), *y = pointerOf(params, 8);
+    for (int64_t i = 0; i < testElements; ++i)
+      y[i] = std::isnormal(x[i]) ? 2 * x[i] : 0;
+    return 0;
+  };
+  expect(Verdict::Mismatch, "on denormals inputs");
+  trying.task.work.addsAtomically = true;
+  expect(Verdict::Undecided, "");
+}
+
 TEST_F(ValidateTest, ReassociatedSumIsRight) {
   // y[r, c] = sum of row r; forward in the original, backward here.
   trying.task.work.accumulation = testColumns;

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// attention: 16 heads of 32, no projections, f32, sequence 512; one thread a head and row.
+// Made by benchmarks/kernels/generate.py from templates/attention.mlir; change that.
+// Prints the number of elements, then the sum, the sum of the absolute values and
+// 16 elements of the result: each as the bits of an f64, then in decimal.
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    gpu.func @attention(%q: memref<512x512xf32>, %k: memref<512x512xf32>, %v: memref<512x512xf32>, %y: memref<512x512xf32>) kernel
+        attributes {known_block_size = array<i32: 64, 1, 1>,
+          fsr.arg_names = ["q", "k", "v", "y"],
+          fsr.workload = [{q = "normal(0, 1)", k = "normal(0, 1)", v = "normal(0, 1)"},
+      {case = "one large score", q = "spike(1, 60)"}]} {
+      %zero = arith.constant 0.0 : f32
+      %lowest = arith.constant 0xFF800000 : f32
+      %scale = arith.constant 0.1767766952966369 : f32
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %depth = arith.constant 32 : index
+      %keys = arith.constant 512 : index
+      %bx = gpu.block_id x
+      %by = gpu.block_id y
+      %dx = gpu.block_dim x
+      %dy = gpu.block_dim y
+      %tx = gpu.thread_id x
+      %ty = gpu.thread_id y
+      %by0 = arith.muli %by, %dy : index
+      %head = arith.addi %by0, %ty : index
+      %bx0 = arith.muli %bx, %dx : index
+      %row = arith.addi %bx0, %tx : index
+      %first = arith.muli %head, %depth : index
+      %max = scf.for %j = %c0 to %keys step %c1 iter_args(%m = %lowest) -> (f32) {
+        %dot = scf.for %d = %c0 to %depth step %c1 iter_args(%s = %zero) -> (f32) {
+          %at = arith.addi %first, %d : index
+          %qv = memref.load %q[%row, %at] : memref<512x512xf32>
+          %kv = memref.load %k[%j, %at] : memref<512x512xf32>
+          %product = arith.mulf %qv, %kv : f32
+          %next = arith.addf %s, %product : f32
+          scf.yield %next : f32
+        }
+        %score = arith.mulf %dot, %scale : f32
+        %larger = arith.maximumf %m, %score : f32
+        scf.yield %larger : f32
+      }
+      scf.for %d = %c0 to %depth step %c1 {
+        %at = arith.addi %first, %d : index
+        memref.store %zero, %y[%row, %at] : memref<512x512xf32>
+      }
+      %sum = scf.for %j = %c0 to %keys step %c1 iter_args(%t = %zero) -> (f32) {
+        %dot = scf.for %d = %c0 to %depth step %c1 iter_args(%s = %zero) -> (f32) {
+          %at = arith.addi %first, %d : index
+          %qv = memref.load %q[%row, %at] : memref<512x512xf32>
+          %kv = memref.load %k[%j, %at] : memref<512x512xf32>
+          %product = arith.mulf %qv, %kv : f32
+          %next = arith.addf %s, %product : f32
+          scf.yield %next : f32
+        }
+        %score = arith.mulf %dot, %scale : f32
+        %shifted = arith.subf %score, %max : f32
+        %e = math.exp %shifted : f32
+        scf.for %d = %c0 to %depth step %c1 {
+          %at = arith.addi %first, %d : index
+          %vv = memref.load %v[%j, %at] : memref<512x512xf32>
+          %yv = memref.load %y[%row, %at] : memref<512x512xf32>
+          %weighted = arith.mulf %e, %vv : f32
+          %added = arith.addf %yv, %weighted : f32
+          memref.store %added, %y[%row, %at] : memref<512x512xf32>
+        }
+        %total = arith.addf %t, %e : f32
+        scf.yield %total : f32
+      }
+      scf.for %d = %c0 to %depth step %c1 {
+        %at = arith.addi %first, %d : index
+        %yv = memref.load %y[%row, %at] : memref<512x512xf32>
+        %o = arith.divf %yv, %sum : f32
+        memref.store %o, %y[%row, %at] : memref<512x512xf32>
+      }
+      gpu.return
+    }
+  }
+  gpu.module @harness {
+    // q: uniform, mean 0.0, half width 1.732051, by a hash of the element's place.
+    gpu.func @fill_q(%buffer: memref<512x512xf32>) kernel
+        attributes {known_block_size = array<i32: 256, 1, 1>, fsr.keep} {
+      %bx = gpu.block_id x
+      %dx = gpu.block_dim x
+      %tx = gpu.thread_id x
+      %bx0 = arith.muli %bx, %dx : index
+      %i = arith.addi %bx0, %tx : index
+      %count = arith.constant 262144 : index
+      %inside = arith.cmpi ult, %i, %count : index
+      scf.if %inside {
+        %i32 = arith.index_cast %i : index to i32
+        %seed = arith.constant 2654435769 : i32
+        %s13 = arith.constant 13 : i32
+        %s16 = arith.constant 16 : i32
+        %s8 = arith.constant 8 : i32
+        %m1 = arith.constant 0x85EBCA6B : i32
+        %m2 = arith.constant 0xC2B2AE35 : i32
+        %h0 = arith.addi %i32, %seed : i32
+        %r0 = arith.shrui %h0, %s16 : i32
+        %x0 = arith.xori %h0, %r0 : i32
+        %h1 = arith.muli %x0, %m1 : i32
+        %r1 = arith.shrui %h1, %s13 : i32
+        %x1 = arith.xori %h1, %r1 : i32
+        %h2 = arith.muli %x1, %m2 : i32
+        %r2 = arith.shrui %h2, %s16 : i32
+        %h3 = arith.xori %h2, %r2 : i32
+        // 24 bits are exact in f32; the centre of 2^24 steps is 2^23.
+        %bits = arith.shrui %h3, %s8 : i32
+        %step = arith.uitofp %bits : i32 to f32
+        %centre = arith.constant 8388608.0 : f32
+        %unit = arith.constant 1.1920928955078125e-07 : f32
+        %half = arith.constant 1.732051 : f32
+        %mean = arith.constant 0.0 : f32
+        %d = arith.subf %step, %centre : f32
+        %u = arith.mulf %d, %unit : f32
+        %w = arith.mulf %u, %half : f32
+        %v = arith.addf %w, %mean : f32
+        %width = arith.constant 512 : index
+        %r = arith.divui %i, %width : index
+        %c = arith.remui %i, %width : index
+        memref.store %v, %buffer[%r, %c] : memref<512x512xf32>
+      }
+      gpu.return
+    }
+    // k: uniform, mean 0.0, half width 1.732051, by a hash of the element's place.
+    gpu.func @fill_k(%buffer: memref<512x512xf32>) kernel
+        attributes {known_block_size = array<i32: 256, 1, 1>, fsr.keep} {
+      %bx = gpu.block_id x
+      %dx = gpu.block_dim x
+      %tx = gpu.thread_id x
+      %bx0 = arith.muli %bx, %dx : index
+      %i = arith.addi %bx0, %tx : index
+      %count = arith.constant 262144 : index
+      %inside = arith.cmpi ult, %i, %count : index
+      scf.if %inside {
+        %i32 = arith.index_cast %i : index to i32
+        %seed = arith.constant 1013904242 : i32
+        %s13 = arith.constant 13 : i32
+        %s16 = arith.constant 16 : i32
+        %s8 = arith.constant 8 : i32
+        %m1 = arith.constant 0x85EBCA6B : i32
+        %m2 = arith.constant 0xC2B2AE35 : i32
+        %h0 = arith.addi %i32, %seed : i32
+        %r0 = arith.shrui %h0, %s16 : i32
+        %x0 = arith.xori %h0, %r0 : i32
+        %h1 = arith.muli %x0, %m1 : i32
+        %r1 = arith.shrui %h1, %s13 : i32
+        %x1 = arith.xori %h1, %r1 : i32
+        %h2 = arith.muli %x1, %m2 : i32
+        %r2 = arith.shrui %h2, %s16 : i32
+        %h3 = arith.xori %h2, %r2 : i32
+        // 24 bits are exact in f32; the centre of 2^24 steps is 2^23.
+        %bits = arith.shrui %h3, %s8 : i32
+        %step = arith.uitofp %bits : i32 to f32
+        %centre = arith.constant 8388608.0 : f32
+        %unit = arith.constant 1.1920928955078125e-07 : f32
+        %half = arith.constant 1.732051 : f32
+        %mean = arith.constant 0.0 : f32
+        %d = arith.subf %step, %centre : f32
+        %u = arith.mulf %d, %unit : f32
+        %w = arith.mulf %u, %half : f32
+        %v = arith.addf %w, %mean : f32
+        %width = arith.constant 512 : index
+        %r = arith.divui %i, %width : index
+        %c = arith.remui %i, %width : index
+        memref.store %v, %buffer[%r, %c] : memref<512x512xf32>
+      }
+      gpu.return
+    }
+    // v: uniform, mean 0.0, half width 1.732051, by a hash of the element's place.
+    gpu.func @fill_v(%buffer: memref<512x512xf32>) kernel
+        attributes {known_block_size = array<i32: 256, 1, 1>, fsr.keep} {
+      %bx = gpu.block_id x
+      %dx = gpu.block_dim x
+      %tx = gpu.thread_id x
+      %bx0 = arith.muli %bx, %dx : index
+      %i = arith.addi %bx0, %tx : index
+      %count = arith.constant 262144 : index
+      %inside = arith.cmpi ult, %i, %count : index
+      scf.if %inside {
+        %i32 = arith.index_cast %i : index to i32
+        %seed = arith.constant 3668340011 : i32
+        %s13 = arith.constant 13 : i32
+        %s16 = arith.constant 16 : i32
+        %s8 = arith.constant 8 : i32
+        %m1 = arith.constant 0x85EBCA6B : i32
+        %m2 = arith.constant 0xC2B2AE35 : i32
+        %h0 = arith.addi %i32, %seed : i32
+        %r0 = arith.shrui %h0, %s16 : i32
+        %x0 = arith.xori %h0, %r0 : i32
+        %h1 = arith.muli %x0, %m1 : i32
+        %r1 = arith.shrui %h1, %s13 : i32
+        %x1 = arith.xori %h1, %r1 : i32
+        %h2 = arith.muli %x1, %m2 : i32
+        %r2 = arith.shrui %h2, %s16 : i32
+        %h3 = arith.xori %h2, %r2 : i32
+        // 24 bits are exact in f32; the centre of 2^24 steps is 2^23.
+        %bits = arith.shrui %h3, %s8 : i32
+        %step = arith.uitofp %bits : i32 to f32
+        %centre = arith.constant 8388608.0 : f32
+        %unit = arith.constant 1.1920928955078125e-07 : f32
+        %half = arith.constant 1.732051 : f32
+        %mean = arith.constant 0.0 : f32
+        %d = arith.subf %step, %centre : f32
+        %u = arith.mulf %d, %unit : f32
+        %w = arith.mulf %u, %half : f32
+        %v = arith.addf %w, %mean : f32
+        %width = arith.constant 512 : index
+        %r = arith.divui %i, %width : index
+        %c = arith.remui %i, %width : index
+        memref.store %v, %buffer[%r, %c] : memref<512x512xf32>
+      }
+      gpu.return
+    }
+    // Thread t adds up elements t, t + 4096, ... in f64: the sums at t, the sums
+    // of the absolute values behind them, then 16 elements as they are.
+    gpu.func @check(%buffer: memref<512x512xf32>, %partial: memref<8208xf64>) kernel
+        attributes {known_block_size = array<i32: 256, 1, 1>, fsr.keep} {
+      %zero = arith.constant 0.0 : f64
+      %count = arith.constant 262144 : index
+      %lanes = arith.constant 4096 : index
+      %samples = arith.constant 16 : index
+      %stride = arith.constant 17476 : index
+      %bx = gpu.block_id x
+      %dx = gpu.block_dim x
+      %tx = gpu.thread_id x
+      %bx0 = arith.muli %bx, %dx : index
+      %t = arith.addi %bx0, %tx : index
+      %sum, %abs = scf.for %i = %t to %count step %lanes iter_args(%s0 = %zero, %a0 = %zero) -> (f64, f64) {
+        %width = arith.constant 512 : index
+        %r = arith.divui %i, %width : index
+        %c = arith.remui %i, %width : index
+        %v = memref.load %buffer[%r, %c] : memref<512x512xf32>
+        %w = arith.extf %v : f32 to f64
+        %m = math.absf %w : f64
+        %s1 = arith.addf %s0, %w : f64
+        %a1 = arith.addf %a0, %m : f64
+        scf.yield %s1, %a1 : f64, f64
+      }
+      memref.store %sum, %partial[%t] : memref<8208xf64>
+      %second = arith.addi %t, %lanes : index
+      memref.store %abs, %partial[%second] : memref<8208xf64>
+      %sampling = arith.cmpi ult, %t, %samples : index
+      scf.if %sampling {
+        %i = arith.muli %t, %stride : index
+        %width = arith.constant 512 : index
+        %r = arith.divui %i, %width : index
+        %c = arith.remui %i, %width : index
+        %v = memref.load %buffer[%r, %c] : memref<512x512xf32>
+        %w = arith.extf %v : f32 to f64
+        %third = arith.addi %second, %lanes : index
+        memref.store %w, %partial[%third] : memref<8208xf64>
+      }
+      gpu.return
+    }
+  }
+
+  func.func private @printI64(i64)
+  func.func private @printF64(f64)
+  func.func private @printComma()
+  func.func private @printNewline()
+
+  func.func private @print(%value: f64) {
+    %bits = arith.bitcast %value : f64 to i64
+    func.call @printI64(%bits) : (i64) -> ()
+    func.call @printComma() : () -> ()
+    func.call @printF64(%value) : (f64) -> ()
+    func.call @printNewline() : () -> ()
+    return
+  }
+
+  func.func @main() {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %lanes = arith.constant 4096 : index
+    %partials = arith.constant 8208 : index
+    %lane_blocks = arith.constant 16 : index
+    %c256 = arith.constant 256 : index
+    %blocks_q = arith.constant 1024 : index
+    %blocks_k = arith.constant 1024 : index
+    %blocks_v = arith.constant 1024 : index
+    %block_x = arith.constant 64 : index
+    %grid_x = arith.constant 8 : index
+    %block_y = arith.constant 1 : index
+    %grid_y = arith.constant 16 : index
+    %start = gpu.wait async
+    %q, %token_q = gpu.alloc async [%start] () : memref<512x512xf32>
+    %k, %token_k = gpu.alloc async [%token_q] () : memref<512x512xf32>
+    %v, %token_v = gpu.alloc async [%token_k] () : memref<512x512xf32>
+    %y, %token_y = gpu.alloc async [%token_v] () : memref<512x512xf32>
+    %partial, %token = gpu.alloc async [%token_y] () : memref<8208xf64>
+    gpu.wait [%token]
+    gpu.launch_func @harness::@fill_q blocks in (%blocks_q, %c1, %c1) threads in (%c256, %c1, %c1)
+        args(%q : memref<512x512xf32>)
+    gpu.launch_func @harness::@fill_k blocks in (%blocks_k, %c1, %c1) threads in (%c256, %c1, %c1)
+        args(%k : memref<512x512xf32>)
+    gpu.launch_func @harness::@fill_v blocks in (%blocks_v, %c1, %c1) threads in (%c256, %c1, %c1)
+        args(%v : memref<512x512xf32>)
+    gpu.launch_func @kernels::@attention blocks in (%grid_x, %grid_y, %c1) threads in (%block_x, %block_y, %c1)
+        args(%q : memref<512x512xf32>, %k : memref<512x512xf32>, %v : memref<512x512xf32>, %y : memref<512x512xf32>)
+    gpu.launch_func @harness::@check blocks in (%lane_blocks, %c1, %c1) threads in (%c256, %c1, %c1)
+        args(%y : memref<512x512xf32>, %partial : memref<8208xf64>)
+    %host = memref.alloc() : memref<8208xf64>
+    %ready = gpu.wait async
+    %copied = gpu.memcpy async [%ready] %host, %partial : memref<8208xf64>, memref<8208xf64>
+    %freed_q = gpu.dealloc async [%copied] %q : memref<512x512xf32>
+    %freed_k = gpu.dealloc async [%freed_q] %k : memref<512x512xf32>
+    %freed_v = gpu.dealloc async [%freed_k] %v : memref<512x512xf32>
+    %freed_y = gpu.dealloc async [%freed_v] %y : memref<512x512xf32>
+    %freed_partial = gpu.dealloc async [%freed_y] %partial : memref<8208xf64>
+    gpu.wait [%freed_partial]
+    %zero = arith.constant 0.0 : f64
+    %total, %total_abs = scf.for %i = %c0 to %lanes step %c1 iter_args(%s0 = %zero, %a0 = %zero) -> (f64, f64) {
+      %sv = memref.load %host[%i] : memref<8208xf64>
+      %j = arith.addi %i, %lanes : index
+      %av = memref.load %host[%j] : memref<8208xf64>
+      %s1 = arith.addf %s0, %sv : f64
+      %a1 = arith.addf %a0, %av : f64
+      scf.yield %s1, %a1 : f64, f64
+    }
+    %count = arith.constant 262144 : i64
+    func.call @printI64(%count) : (i64) -> ()
+    func.call @printNewline() : () -> ()
+    func.call @print(%total) : (f64) -> ()
+    func.call @print(%total_abs) : (f64) -> ()
+    %first_sample = arith.addi %lanes, %lanes : index
+    scf.for %i = %first_sample to %partials step %c1 {
+      %sample = memref.load %host[%i] : memref<8208xf64>
+      func.call @print(%sample) : (f64) -> ()
+    }
+    memref.dealloc %host : memref<8208xf64>
+    return
+  }
+}
