@@ -39,7 +39,12 @@ Decoded Decoder::fail(const llvm::Twine &why) {
     hasFailed = true;
     unsigned line = current ? current->location.line : function.location.line;
     llvm::StringRef text = program.module->lineText(line);
-    program.unsupported = ("line " + llvm::Twine(line) + ": `" +
+    std::string place; // In the CUDA source.
+    if (current && current->siteFile &&
+        current->siteFile < program.module->files.size())
+      place = program.module->files[current->siteFile] + ":" +
+              std::to_string(current->siteLine) + ", ";
+    program.unsupported = (place + "PTX line " + llvm::Twine(line) + ": `" +
                            text.take_front(200) + "`: " + why)
                               .str();
   }

@@ -196,6 +196,9 @@ llvm::Expected<bool> Evaluation::prepare() {
     return std::move(error);
   if (llvm::Error error = checkArguments(task, request.plan))
     return std::move(error);
+  if (virtualDevice)
+    if (llvm::Error error = checkSize())
+      return std::move(error);
   auto image = LoadedImage::load(helpers.backend(), images.reference);
   if (!image)
     return image.takeError();

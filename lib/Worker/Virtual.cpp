@@ -23,6 +23,8 @@ namespace {
 
 /// Warp instructions of one launch: minutes on one core.
 constexpr uint64_t originalBudget = 1'000'000'000;
+/// Of one instruction on two 16-bit values a lane, each multiplied and added.
+constexpr double mostFlopsOfWarp = 32 * 2 * 2;
 /// A candidate may do so many times what the original does, and some more.
 constexpr uint64_t candidateFactor = 10, candidateExtra = 10'000'000;
 constexpr size_t mostFindingsTold = 3;
@@ -76,6 +78,26 @@ void Evaluation::tellCosts() {
     virtualDevice->setCost(
         candidateFunctions[i],
         costOf(request.candidateResources, request.plan.launches[i].kernel));
+}
+
+llvm::Error Evaluation::checkSize() const {
+  auto ptx = findPtx(images.reference, helpers.properties().chip);
+  if (!ptx) {
+    llvm::consumeError(ptx.takeError()); // Loading it says the same.
+    return llvm::Error::success();
+  }
+  // An instruction of a tensor core does thousands.
+  if (llvm::StringRef(*ptx).contains("mma."))
+    return llvm::Error::success();
+  double least = task.work.flops / mostFlopsOfWarp;
+  if (!(least > double(originalBudget)))
+    return llvm::Error::success();
+  return makeError(
+      ErrorKind::Unsupported,
+      llvm::formatv("the original kernel needs {0:e2} operations, which take "
+                    "{1:e2} warp instructions or more, and the virtual device "
+                    "takes {2:e2}: it needs the same kernel at smaller sizes",
+                    task.work.flops, least, double(originalBudget)));
 }
 
 llvm::Error Evaluation::launchVirtual(Who who) {

@@ -168,17 +168,24 @@ TEST_F(VirtualGpuTest, SharedMemoryIsOfTheKernel) {
 
 TEST_F(VirtualGpuTest, LimitsOfLaunches) {
   shape.block = {1025, 1, 1};
-  EXPECT_EQ(launchError(), "launch of k: a block of 1025x1x1 threads");
+  EXPECT_EQ(launchError(),
+            "launch of k: got a block of 1025x1x1 threads, wanted at least "
+            "1x1x1 and at most 1024x1024x64, 1024 in all");
   shape.block = {32, 32, 2};
-  EXPECT_EQ(launchError(), "launch of k: a block of 32x32x2 threads");
+  EXPECT_EQ(launchError(), "launch of k: got a block of 32x32x2 threads, 2048 "
+                           "in all, wanted at most 1024 in all");
   shape.block = {32, 1, 1};
   shape.grid = {1, 70000, 1};
-  EXPECT_EQ(launchError(), "launch of k: a grid of 1x70000x1 blocks");
+  EXPECT_EQ(launchError(),
+            "launch of k: got a grid of 1x70000x1 blocks, wanted at least "
+            "1x1x1 and at most 2147483647x65535x65535");
   shape.grid = {0, 1, 1};
-  EXPECT_EQ(launchError(), "launch of k: a grid of 0x1x1 blocks");
+  EXPECT_EQ(launchError(), "launch of k: got a grid of 0x1x1 blocks, wanted at "
+                           "least 1x1x1 and at most 2147483647x65535x65535");
   shape.grid = {1, 1, 1};
-  EXPECT_EQ(launchError("foo.u32 %r1, %r2;\nexit;"),
-            "line 14: `foo.u32 %r1, %r2;`: instruction foo is not supported");
+  EXPECT_EQ(
+      launchError("foo.u32 %r1, %r2;\nexit;"),
+      "PTX line 14: `foo.u32 %r1, %r2;`: instruction foo is not supported");
 }
 
 TEST_F(VirtualGpuTest, Counts) {
@@ -230,7 +237,7 @@ TEST_F(VirtualGpuTest, ApproximateValuesThatSteer) {
 
 TEST_F(VirtualGpuTest, SizesThatNobodyHas) {
   EXPECT_EQ(launchError(".local .b8 x[1000000];\nexit;"),
-            "line 5: `.visible .entry k(.param .u64 p) {`: variable x of "
+            "PTX line 5: `.visible .entry k(.param .u64 p) {`: variable x of "
             "1000000 bytes is larger than can be had");
   EXPECT_EQ(launchError("exit;", ".global .b8 x[2000000000];"),
             "variable x: the module has more than 1073741824 bytes of "
