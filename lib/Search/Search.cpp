@@ -116,7 +116,7 @@ private:
   /// By the keys of their trials; read when the first trial is not found.
   std::optional<std::map<std::string, Record>> records;
   std::map<std::string, unsigned> reusedFrom; ///< Trials of other devices.
-  bool hasForecast = false, isRehearsed = false;
+  bool hasForecast = false, isRehearsed = false, hasEvaluated = false;
   unsigned roundsWithoutGain = 0;
   /// Of this search's own candidates: what another search left in the store
   /// must not change what this one asks and tries.
@@ -712,6 +712,9 @@ llvm::Expected<EvaluateResult> Searcher::evaluate(const Contender &contender,
   request.plan = contender.plan;
   request.options.seed = options.seed;
   request.options.full = full;
+  if (device.isVirtual && !std::exchange(hasEvaluated, true))
+    notify(SearchEvent::Kind::Checking, contender.trial.round,
+           contender.trial.slot);
   return services.device.evaluate(request);
 }
 

@@ -126,6 +126,8 @@ static std::string waitingText(const ProgressState &state, unsigned brevity) {
                    : llvm::formatv("waiting for {0} of {1} answers",
                                    state.waiting, state.subject.width)
                          .str();
+  else if (state.isChecking)
+    text = isShort ? "original" : "checking the original";
   else if (state.isTrying && (state.verdicts.empty() || brevity < AcceptedOnly))
     text = isShort ? "trying" : "trying answers";
   if (state.pending)
@@ -285,13 +287,17 @@ void Progress::event(const SearchEvent &event, double spentUsd) {
     state.waiting -= state.waiting > 0;
     ++state.pending;
     break;
+  case Kind::Checking:
+    state.isChecking = true;
+    break;
   case Kind::Finished:
     state.isTrying = true;
+    state.isChecking = false;
     ++state.verdicts[event.trial->verdict];
     break;
   case Kind::RoundEnded:
     state.waiting = 0;
-    state.isTrying = false;
+    state.isTrying = state.isChecking = false;
     break;
   }
   if (event.best && event.best->measurement)
@@ -326,6 +332,9 @@ void Progress::print(const SearchEvent &event) {
     break;
   case Kind::Pending:
     out << "answer pending";
+    break;
+  case Kind::Checking:
+    out << "checking the original";
     break;
   case Kind::RoundEnded:
     out << (event.summary->pending ? "waits" : "done");

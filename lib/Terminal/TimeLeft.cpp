@@ -71,6 +71,8 @@ void TimeLeft::event(const SearchEvent &event, Clock::time_point now) {
     slot = event.slot;
     slotHasTrial = true;
     break;
+  case Kind::Checking: // Of the trial that is to come.
+    return;
   case Kind::RoundEnded:
     endAnswer();
     phase = Phase::Between;

@@ -16,6 +16,7 @@
 #include "llvm/Support/FormatVariadic.h"
 
 #include <algorithm>
+#include <set>
 
 namespace fsr {
 
@@ -49,6 +50,16 @@ std::string describe(llvm::ArrayRef<ptx::Finding> findings) {
     text += llvm::formatv("\nand {0} more findings",
                           findings.size() - mostFindingsTold)
                 .str();
+  return text;
+}
+
+/// For a check, beside whose verdict the findings themselves stand.
+std::string kindsOf(llvm::ArrayRef<ptx::Finding> findings) {
+  std::set<ptx::FindingKind> kinds;
+  std::string text;
+  for (const ptx::Finding &finding : findings)
+    if (kinds.insert(finding.kind).second)
+      text += (text.empty() ? "" : ", ") + ptx::nameOf(finding.kind).str();
   return text;
 }
 
@@ -150,7 +161,8 @@ llvm::Error Evaluation::classifyFault(const BackendError &failure) {
                       "those of the original and {2} more: {3}",
                       candidateFactor * originalInstructions + candidateExtra,
                       candidateFactor, candidateExtra, text);
-  addCheck("virtual-device", false, "", "no findings", text);
+  addCheck("virtual-device", false, "", "no findings",
+           report.findings.empty() ? text : kindsOf(report.findings));
   finish(verdict, text);
   return llvm::Error::success();
 }
@@ -181,7 +193,8 @@ llvm::Expected<bool> Evaluation::checkFindings(llvm::StringRef inputWords) {
   std::string text = describe(report.findings);
   std::string how = llvm::formatv(" ({0} inputs, {1} schedule)", inputWords,
                                   ptx::nameOf(schedule));
-  addCheck("virtual-device", false, inputWords, "no findings", text);
+  addCheck("virtual-device", false, inputWords, "no findings",
+           kindsOf(report.findings));
   return finish(verdictOf(report.findings.front().kind), text + how);
 }
 

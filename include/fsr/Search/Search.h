@@ -71,6 +71,9 @@ struct SearchEvent {
     Asked,
     Answered,
     Pending,
+    /// The first trial begins on a virtual device, where the original may take
+    /// minutes.
+    Checking,
     Finished,  ///< A trial.
     RoundEnded ///< All of a round's answers are tried.
   } kind;
