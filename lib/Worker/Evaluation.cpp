@@ -157,6 +157,12 @@ llvm::Error Evaluation::classify(llvm::Error error) {
         dead = dead || failure.isSticky();
         if (virtualDevice && failure.isSticky())
           return classifyFault(failure);
+        if (!candidatePhase && virtualDevice &&
+            failure.name == "CUDA_ERROR_NOT_SUPPORTED")
+          return makeError(ErrorKind::Unsupported,
+                           "the virtual device cannot run the original "
+                           "kernel: " +
+                               failure.message());
         if (!candidatePhase)
           return makeError(ErrorKind::Unavailable,
                            "the device failed while the candidate was not "

@@ -68,6 +68,14 @@ TEST(ProgressLine, IsNeverWiderAndNeverWithoutTheInterval) {
     }
 }
 
+TEST(ProgressLine, SaysThatTheOriginalIsChecked) {
+  ProgressState state;
+  state.subject.kernel = "k";
+  state.isTrying = state.isChecking = true;
+  EXPECT_EQ(progressLine(state, 200),
+            "k  round 1/1  checking the original  0:00");
+}
+
 TEST(ProgressLine, HasNoTimeLeftBeforeThereIsOne) {
   ProgressState state = full();
   state.left.reset();
