@@ -2,7 +2,7 @@
 //===----------------------------------------------------------------------===//
 //
 // `fsr-worker run`: one kernel of a PTX file on the virtual device, with what a
-// debugger would want to know of it. docs/tools/fsr-worker.md is the reference.
+// debugger would want to know of it. docs/tools.md is the reference.
 //
 // Exit status: 0 no findings; 1 what was asked for cannot be done; 2 findings.
 //
