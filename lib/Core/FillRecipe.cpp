@@ -42,6 +42,7 @@ constexpr Family families[] = {
     {"zeros", 0, "zeros"},
     {"denormal", 0, "denormal"},
     {"iota", 0, "iota"},
+    {"drifting", 2, "drifting(mean, deviation)"},
 };
 
 const Family *findFamily(llvm::StringRef name) {
@@ -79,7 +80,7 @@ llvm::StringRef rangeError(const Family &family, llvm::ArrayRef<double> p) {
       llvm::any_of(p, [](double v) { return !std::isfinite(v); }))
     return "wanted finite parameters";
   llvm::StringRef name = family.name;
-  if (name == "normal" && p[1] < 0)
+  if ((name == "normal" || name == "drifting") && p[1] < 0)
     return "wanted a deviation of at least 0";
   if ((name == "uniform" || name == "loguniform" || name == "integers") &&
       p[0] > p[1])
@@ -97,6 +98,21 @@ llvm::StringRef rangeError(const Family &family, llvm::ArrayRef<double> p) {
 }
 
 } // namespace
+
+FillRecipe FillRecipe::standard(ElementType element) {
+  FillRecipe fill;
+  if (isFloat(element)) {
+    fill.family = "normal";
+    fill.parameters = {0, 1};
+  } else if (element == ElementType::I1) {
+    fill.family = "bernoulli";
+    fill.parameters = {0.5};
+  } else {
+    fill.family = "integers";
+    fill.parameters = {0, 15};
+  }
+  return fill;
+}
 
 llvm::Expected<FillRecipe> FillRecipe::parse(llvm::StringRef text) {
   llvm::StringRef rest = text.trim();

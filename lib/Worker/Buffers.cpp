@@ -280,6 +280,8 @@ llvm::Error TaskBuffers::fill(const InputSet &set, bool onlyWritten) {
     if (buffer.poisoned() || (onlyWritten && !buffer.written()))
       continue;
     FillRecipe recipe = set.fills[buffer.index];
+    if (recipe.family == "drifting")
+      recipe = drifted(recipe, set.seed + buffer.index);
     auto family = familyCode(recipe.family);
     if (!family)
       return makeError(ErrorKind::BadInput, "buffer " + buffer.argument->name +
@@ -480,6 +482,13 @@ llvm::Error TaskBuffers::drop(DevicePointer pointer) {
   assert(found != owned.end() && "not allocated here");
   owned.erase(found);
   return helpers.backend().release(pointer);
+}
+
+llvm::Error TaskBuffers::dropSince(size_t pieces) {
+  while (owned.size() > pieces)
+    if (llvm::Error error = drop(owned.back()))
+      return error;
+  return llvm::Error::success();
 }
 
 FsrCompare TaskBuffers::comparison(const TaskBuffer &buffer, DevicePointer out,

@@ -91,6 +91,9 @@ public:
   /// by `drop`.
   llvm::Expected<DevicePointer> extra(uint64_t wanted);
   llvm::Error drop(DevicePointer pointer);
+  /// Frees what was allocated since there were so many pieces.
+  size_t numPieces() const { return owned.size(); }
+  llvm::Error dropSince(size_t pieces);
 
   /// A comparison of two places with the layout of `buffer`.
   FsrCompare comparison(const TaskBuffer &buffer, DevicePointer out,

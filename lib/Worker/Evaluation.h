@@ -19,6 +19,7 @@
 #include "Launch.h"
 
 #include "fsr/Backend/VirtualBackend.h"
+#include "fsr/Core/TaskStrength.h"
 #include "fsr/Device/Protocol.h"
 #include "fsr/Support/Deadline.h"
 
@@ -29,6 +30,10 @@
 #include <set>
 
 namespace fsr {
+
+struct Dummy;
+struct DummyState;
+class HostElements;
 
 /// What the worker says of its device.
 DeviceDescription describeDevice(const BackendProperties &facts);
@@ -43,6 +48,10 @@ public:
   ~Evaluation();
 
   llvm::Expected<EvaluateResult> run();
+  /// In place of a candidate: every dummy that the task has a use for, through
+  /// the checks that a candidate goes through. `full` of the request that this
+  /// object refers to is changed on the way.
+  llvm::Expected<std::vector<DummyResult>> testStrength(WireEvaluate &mine);
   /// The context is lost; the process must end after it has answered.
   bool contextDead() const { return dead; }
 
@@ -56,6 +65,7 @@ private:
 
   // Evaluation.cpp
   llvm::Expected<bool> runAll();
+  llvm::Error prepareOriginal();
   llvm::Expected<bool> prepare();
   llvm::Error begin(llvm::StringRef phase, double milliseconds);
   llvm::Error beginCandidate(double launches);
@@ -109,6 +119,14 @@ private:
   llvm::StringRef ruleOf(const TaskBuffer &buffer, const InputSet &set) const;
   void describeRules();
 
+  // Strength.cpp
+  double dummySlackMs() const;
+  llvm::Error playDummy(const InputSet &set, Poison poison);
+  llvm::Error learnOtherAnswer(const InputSet &set, Poison poison);
+  llvm::Expected<std::vector<HostElements>> readOutputs(bool stash);
+  llvm::Error destroyInput();
+  llvm::Expected<DummyResult> tryDummy(const Dummy &one, WireEvaluate &mine);
+
   // Measure.cpp
   llvm::Error launchTimed(Who who);
   llvm::Expected<bool> measure();
@@ -123,6 +141,9 @@ private:
   llvm::Error refresh();
   void summarise(double confidence);
   double budgetLeftMs() const;
+
+  /// Set: what is run in the candidate's place.
+  std::unique_ptr<DummyState> dummy;
 
   Helpers &helpers;
   const WireEvaluate &request;

@@ -75,6 +75,7 @@ private:
   llvm::Error probe();
   llvm::Error image(Frame frame);
   llvm::Error evaluate(const llvm::json::Object &header);
+  llvm::Error strength(const llvm::json::Object &header);
 
   Backend &backend;
   int in, out;
@@ -218,6 +219,32 @@ llvm::Error Server::evaluate(const llvm::json::Object &header) {
   return failure;
 }
 
+llvm::Error Server::strength(const llvm::json::Object &header) {
+  WireStrength asked;
+  llvm::json::Path::Root root("strength");
+  llvm::json::Value json = llvm::json::Object(header);
+  if (!fromJSON(json, asked, root))
+    return makeError(ErrorKind::BadInput, llvm::toString(root.getError()));
+  const std::string *reference = images.find(asked.referenceHash);
+  if (!reference)
+    return makeError(ErrorKind::BadInput, "strength: no image with the hash " +
+                                              asked.referenceHash +
+                                              " was sent");
+  if (llvm::Error error = needHelpers())
+    return error;
+  WireEvaluate request;
+  request.task = std::move(asked.task);
+  request.options.seed = asked.seed;
+  auto emit = [&](llvm::json::Object event) { return send(std::move(event)); };
+  Evaluation evaluation(*helpers, request, *reference, "", emit);
+  auto dummies = evaluation.testStrength(request);
+  dead = dead || evaluation.contextDead();
+  if (!dummies)
+    return dummies.takeError();
+  llvm::json::Value answer = toJSON(WireDummies{std::move(*dummies)});
+  return send(std::move(*answer.getAsObject()));
+}
+
 llvm::Error Server::serve(Frame frame) {
   auto op = frame.header.getString("op");
   if (!op)
@@ -230,9 +257,11 @@ llvm::Error Server::serve(Frame frame) {
     return image(std::move(frame));
   if (*op == "evaluate")
     return evaluate(frame.header);
+  if (*op == "strength")
+    return strength(frame.header);
   return makeError(ErrorKind::Unsupported,
                    "unknown request '" + *op +
-                       "'; known are hello, probe, image and evaluate");
+                       "'; known are hello, probe, image, evaluate and strength");
 }
 
 int Server::run() {
