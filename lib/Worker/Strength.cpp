@@ -227,8 +227,8 @@ llvm::Expected<std::vector<HostElements>> Evaluation::readOutputs(bool stash) {
   for (const TaskBuffer &buffer : buffers->buffers()) {
     if (!isOutput(buffer))
       continue;
-    auto elements = HostElements::read(helpers, buffer,
-                                       stash ? buffer.stash : buffer.data);
+    auto elements =
+        HostElements::read(helpers, buffer, stash ? buffer.stash : buffer.data);
     if (!elements)
       return elements.takeError();
     all.push_back(std::move(*elements));
@@ -289,8 +289,8 @@ Moments momentsOf(const HostElements &elements) {
   if (!count)
     return moments;
   moments.mean = sum / count;
-  moments.deviation = std::sqrt(
-      std::max(0.0, squares / count - moments.mean * moments.mean));
+  moments.deviation =
+      std::sqrt(std::max(0.0, squares / count - moments.mean * moments.mean));
   return moments;
 }
 
@@ -312,17 +312,15 @@ uint64_t mostFrequent(const HostElements &elements) {
 /// Where one output of a dummy gets its elements from.
 struct OutputPlay {
   const Dummy &dummy;
-  uint64_t seed;                 ///< Of the statistics' random numbers.
-  HostElements &out;             ///< As it stands before a launch.
-  const HostElements &right;     ///< The original's answer.
-  const HostElements *other;     ///< Of other inputs, or of the launch before.
-  const HostElements *copied;    ///< CopyInput.
+  uint64_t seed;              ///< Of the statistics' random numbers.
+  HostElements &out;          ///< As it stands before a launch.
+  const HostElements &right;  ///< The original's answer.
+  const HostElements *other;  ///< Of other inputs, or of the launch before.
+  const HostElements *copied; ///< CopyInput.
   std::optional<uint64_t> poison;
 
   /// The original writes this element, as far as can be seen.
-  bool written(uint64_t i) const {
-    return !poison || right.bits(i) != *poison;
-  }
+  bool written(uint64_t i) const { return !poison || right.bits(i) != *poison; }
   template <typename Bits>
   void each(Bits bitsOf) {
     for (uint64_t i = 0; i < out.size(); ++i)
@@ -447,10 +445,10 @@ llvm::Error Evaluation::playDummy(const InputSet &set, Poison poison) {
     HostElements &out = (*outputs)[k];
     const HostElements &answer = (*right)[k];
     const TaskBuffer &buffer = out.buffer();
-    bool copies = input && &input->buffer() != &buffer &&
-                  input->buffer().argument->element ==
-                      buffer.argument->element &&
-                  input->size() >= out.size();
+    bool copies =
+        input && &input->buffer() != &buffer &&
+        input->buffer().argument->element == buffer.argument->element &&
+        input->size() >= out.size();
     std::optional<uint64_t> left;
     if (buffer.poisoned())
       left = TaskBuffers::poisonBits(poison, buffer.elementBytes());
@@ -519,8 +517,7 @@ llvm::Expected<DummyResult> Evaluation::tryDummy(const Dummy &one,
     if (check.name == "exact-inputs" || check.name == "workload-inputs" ||
         check.name == "input-battery")
       told.inputs += (told.inputs.empty() ? "" : "; ") + check.inputs;
-  bool isSame =
-      keepsSomething(one.kind) && dummy->identical && dummy->spread;
+  bool isSame = keepsSomething(one.kind) && dummy->identical && dummy->spread;
   told.outcome = isSame ? DummyResult::Outcome::SameFunction
                         : DummyResult::Outcome::Passed;
   told.detail = isSame ? "the original's bits on all inputs, spread-out ones "

@@ -20,6 +20,7 @@ namespace exits {
 constexpr int trouble = 1;
 constexpr int usage = 2;
 constexpr int noneAccepted = 3;
+constexpr int weak = 4;
 constexpr int pending = 75; ///< EX_TEMPFAIL: come again.
 } // namespace exits
 

@@ -18,6 +18,7 @@
 //   --hello=N|die|die-once|hang|garbage|error   protocol version, or a fault
 //                   instead (die-once: in its first life only)
 //   --probe=ok|fail|die                what a probe gives
+//   --strength=ok|weak|none|die        what a test of the task gives
 //   --die-in-message  the action `half` always
 //   --log=FILE      appends each operation received, one a line
 //
@@ -55,7 +56,7 @@ using llvm::json::Object;
 namespace {
 
 struct Script {
-  std::string verdict = "accepted", hello = "1", probe = "ok";
+  std::string verdict = "accepted", hello = "2", probe = "ok", strength = "ok";
   std::string chip = "sm_90", deviceName = "scripted";
   std::string log;
   std::vector<std::string> actions;
@@ -377,6 +378,30 @@ int serve(const Script &script) {
         action = script.actions[std::min(requests, script.actions.size() - 1)];
       ++requests;
       doomed = perform(script, action, request);
+    } else if (op == "strength") {
+      WireStrength request;
+      llvm::json::Path::Root root("strength");
+      llvm::json::Value json(llvm::json::Object((*frame)->header));
+      if (!fromJSON(json, request, root))
+        usage(llvm::toString(root.getError()));
+      if (llvm::none_of(images, [&](auto &i) {
+            return i.first == request.referenceHash;
+          }))
+        usage("no image " + request.referenceHash);
+      if (script.strength == "die")
+        die();
+      started("original dummy");
+      WireDummies told;
+      for (llvm::StringRef name : {"zeros", "half-done"}) {
+        DummyResult &dummy = told.dummies.emplace_back();
+        dummy.name = name.str();
+        dummy.inputs = "scripted";
+      }
+      if (script.strength == "weak")
+        told.dummies[0].outcome = DummyResult::Outcome::Passed;
+      if (script.strength == "none")
+        told.dummies.clear();
+      sendFrame(std::move(*toJSON(told).getAsObject()));
     } else {
       usage("unknown operation '" + op.str() + "'");
     }
@@ -395,6 +420,7 @@ int main(int argc, char **argv) {
       {"--device-name=", &script.deviceName},
       {"--hello=", &script.hello},
       {"--probe=", &script.probe},
+      {"--strength=", &script.strength},
       {"--log=", &script.log},
       {"--lives=", &lives}};
   for (int i = 1; i < argc; ++i) {

@@ -52,6 +52,13 @@ public:
   llvm::Error addTrial(const Trial &trial) override {
     return write([&] { return store->addTrial(trial); });
   }
+  llvm::Error addStrength(const TaskStrength &strength) override {
+    return write([&] { return store->addStrength(strength); });
+  }
+  llvm::Expected<std::optional<TaskStrength>>
+  findStrength(llvm::StringRef taskKey, bool isModelled) override {
+    return read([&] { return store->findStrength(taskKey, isModelled); });
+  }
   llvm::Error prepareTalks(llvm::StringRef taskKey) override {
     return read([&] { return store->prepareTalks(taskKey); });
   }
