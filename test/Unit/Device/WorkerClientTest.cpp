@@ -324,8 +324,8 @@ TEST_F(WorkerClient, KilledAtAnyMomentTheResultIsOneAndRight) {
 }
 
 TEST_F(WorkerClient, HelloIsChecked) {
-  std::string error = open("--hello=2");
-  EXPECT_TRUE(contains(error, "protocol version: got 2, wanted 1")) << error;
+  std::string error = open("--hello=1");
+  EXPECT_TRUE(contains(error, "protocol version: got 1, wanted 2")) << error;
   error = open("--hello=error");
   EXPECT_TRUE(contains(error, "worker: no CUDA driver")) << error;
   error = open("--hello=die");
