@@ -51,13 +51,18 @@ llvm::Expected<int> searchTask(const KernelTask &task,
 
 struct CheckOptions {
   std::string device;
+  bool full = true;      ///< The whole ladder; false: the quick rung.
+  bool strength = false; ///< The task itself is tested first.
+  bool json = false;
   bool allowUnsandboxed = false;
   Parameters fixed; ///< By --set.
   uint64_t seed = 0;
   size_t parameterSets = 256;
 };
-llvm::Expected<int> checkAnswer(const KernelTask &task, llvm::StringRef answer,
-                                const CheckOptions &options);
+/// `candidate` as it was read, or why it cannot be one.
+llvm::Expected<int> checkCandidate(const KernelTask &task,
+                                   llvm::Expected<Candidate> candidate,
+                                   const CheckOptions &options);
 
 } // namespace fsr
 

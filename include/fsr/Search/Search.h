@@ -166,6 +166,9 @@ llvm::Expected<CandidateBuild> buildCandidate(const KernelTask &task,
 /// Reads an answer: one fenced `cuda` block and one fenced `json` block. An
 /// error (BadInput) is the sentence the LLM gets back.
 llvm::Expected<Candidate> parseAnswer(llvm::StringRef answer);
+/// The same of the two blocks by themselves.
+llvm::Expected<Candidate> parseCandidate(llvm::StringRef source,
+                                         llvm::StringRef plan);
 
 } // namespace fsr
 
