@@ -50,8 +50,10 @@ struct ScratchMemory {
 
 class TaskBuffers {
 public:
+  /// `tight`: with no guard zones and no shift, for who watches each allocation
+  /// from outside.
   static llvm::Expected<std::unique_ptr<TaskBuffers>>
-  create(Helpers &helpers, const KernelTask &task);
+  create(Helpers &helpers, const KernelTask &task, bool tight = false);
   /// The plan's scratch: what does not fit is the candidate's fault.
   llvm::Error addScratch(const ResolvedPlan &plan);
   ~TaskBuffers();
@@ -108,6 +110,7 @@ private:
 
   Helpers &helpers;
   VirtualDevice *virtualDevice; ///< Null on a GPU.
+  bool tight = false;
   std::vector<TaskBuffer> all;
   std::vector<ScratchMemory> scratches;
   std::vector<DevicePointer> owned;

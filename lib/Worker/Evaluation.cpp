@@ -62,10 +62,11 @@ DeviceDescription describeDevice(const BackendProperties &facts) {
 
 Evaluation::Evaluation(Helpers &helpers, const WireEvaluate &request,
                        llvm::StringRef referenceImage,
-                       llvm::StringRef candidateImage, Emit emit)
+                       llvm::StringRef candidateImage, Emit emit,
+                       const SanitizerSetup *sanitizer)
     : helpers(helpers), request(request), task(request.task),
       referenceImage(referenceImage), candidateImage(candidateImage),
-      emit(emit) {
+      emit(emit), sanitizer(sanitizer) {
   // Not from the run's seed: order of pairs and key are nobody's to know.
   std::random_device entropy;
   std::seed_seq sequence{entropy(), entropy(), entropy(), entropy()};
@@ -293,6 +294,9 @@ llvm::Expected<bool> Evaluation::runAll() {
   if (!request.options.measure)
     return finish(Verdict::Undecided,
                   "equal to the original on all inputs tried; not measured");
+  goesOn = sanitize();
+  if (!goesOn || !*goesOn)
+    return goesOn;
   result.evidence.level =
       virtualDevice ? EvidenceLevel::Modelled : EvidenceLevel::Measured;
   return finish(verdict, message);

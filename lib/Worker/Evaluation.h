@@ -22,6 +22,7 @@
 #include "fsr/Core/TaskStrength.h"
 #include "fsr/Device/Protocol.h"
 #include "fsr/Support/Deadline.h"
+#include "fsr/Worker/Worker.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 
@@ -44,7 +45,7 @@ public:
 
   Evaluation(Helpers &helpers, const WireEvaluate &request,
              llvm::StringRef referenceImage, llvm::StringRef candidateImage,
-             Emit emit);
+             Emit emit, const SanitizerSetup *sanitizer = nullptr);
   ~Evaluation();
 
   llvm::Expected<EvaluateResult> run();
@@ -127,6 +128,9 @@ private:
   llvm::Error destroyInput();
   llvm::Expected<DummyResult> tryDummy(const Dummy &one, WireEvaluate &mine);
 
+  // Sanitizer.cpp
+  llvm::Expected<bool> sanitize();
+
   // Measure.cpp
   llvm::Error launchTimed(Who who);
   llvm::Expected<bool> measure();
@@ -150,6 +154,7 @@ private:
   const KernelTask &task;
   llvm::StringRef referenceImage, candidateImage;
   Emit emit;
+  const SanitizerSetup *sanitizer;
 
   EvaluateResult result;
   bool dead = false;

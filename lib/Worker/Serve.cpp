@@ -60,8 +60,8 @@ private:
 
 class Server {
 public:
-  Server(Backend &backend, int in, int out)
-      : backend(backend), in(in), out(out) {}
+  Server(Backend &backend, int in, int out, const SanitizerSetup *sanitizer)
+      : backend(backend), in(in), out(out), sanitizer(sanitizer) {}
   int run();
 
 private:
@@ -79,6 +79,7 @@ private:
 
   Backend &backend;
   int in, out;
+  const SanitizerSetup *sanitizer;
   std::unique_ptr<Helpers> helpers;
   ImageCache images;
   bool broken = false, dead = false;
@@ -200,7 +201,8 @@ llvm::Error Server::evaluate(const llvm::json::Object &header) {
   std::optional<EvaluateResult> result;
   llvm::Error failure = llvm::Error::success();
   {
-    Evaluation evaluation(*helpers, request, *reference, *candidate, emit);
+    Evaluation evaluation(*helpers, request, *reference, *candidate, emit,
+                          sanitizer);
     auto outcome = evaluation.run();
     dead = dead || evaluation.contextDead();
     if (outcome)
@@ -259,9 +261,10 @@ llvm::Error Server::serve(Frame frame) {
     return evaluate(frame.header);
   if (*op == "strength")
     return strength(frame.header);
-  return makeError(ErrorKind::Unsupported,
-                   "unknown request '" + *op +
-                       "'; known are hello, probe, image, evaluate and strength");
+  return makeError(
+      ErrorKind::Unsupported,
+      "unknown request '" + *op +
+          "'; known are hello, probe, image, evaluate and strength");
 }
 
 int Server::run() {
@@ -290,8 +293,9 @@ int Server::run() {
 
 } // namespace
 
-int serveDevice(Backend &backend, int in, int out) {
-  return Server(backend, in, out).run();
+int serveDevice(Backend &backend, int in, int out,
+                const SanitizerSetup *sanitizer) {
+  return Server(backend, in, out, sanitizer).run();
 }
 
 } // namespace fsr

@@ -182,9 +182,9 @@ TEST_F(StrengthTest, AKernelThatIsConstantIsTooWeak) {
     return 0;
   };
   Tested tested = test();
-  for (const char *name : {"first-value", "most-frequent-value", "mean",
-                           "statistics-only", "stale-buffer",
-                           "answer-for-another-seed"})
+  for (const char *name :
+       {"first-value", "most-frequent-value", "mean", "statistics-only",
+        "stale-buffer", "answer-for-another-seed"})
     EXPECT_EQ(tested.outcome(name), "passed") << name;
   EXPECT_EQ(tested.outcome("zeros"), "refused");
 }
@@ -304,8 +304,8 @@ TEST_F(StrengthTest, GapsBetweenElementsStay) {
   };
   Tested tested = test();
   EXPECT_EQ(tested.with(Outcome::Passed), Names());
-  EXPECT_TRUE(llvm::StringRef(tested.dummies["zeros"].detail)
-                  .starts_with("mismatch"))
+  EXPECT_TRUE(
+      llvm::StringRef(tested.dummies["zeros"].detail).starts_with("mismatch"))
       << tested.dummies["zeros"].detail;
 }
 
