@@ -55,10 +55,11 @@ std::string TaskStrength::summary() const {
     passed += dummy.outcome == Outcome::Passed;
     same += dummy.outcome == Outcome::SameFunction;
   }
-  std::string text = std::to_string(refused + passed) + " dummies, ";
+  std::string text = std::to_string(refused + passed) +
+                     (refused + passed == 1 ? " dummy, " : " dummies, ");
   text += passed ? std::to_string(refused) + " refused, " +
                        std::to_string(passed) + " passed"
-                 : std::string("all refused");
+                 : std::string(refused == 1 ? "refused" : "all refused");
   if (unsigned late = passedQuick())
     text += ", " + std::to_string(late) + " of them by the full checks only";
   if (same)
@@ -80,8 +81,8 @@ std::string fsr::fillsText(const KernelTask &task, const WorkloadCase &one) {
     // What a kernel only writes is poisoned, not filled.
     if (!argument.isBuffer || argument.access == Access::Write)
       continue;
-    text += (text.empty() ? "" : ", ") + argument.name + " " +
-            one.fills[i].print();
+    text +=
+        (text.empty() ? "" : ", ") + argument.name + " " + one.fills[i].print();
   }
   return text.empty() ? "no inputs" : text;
 }

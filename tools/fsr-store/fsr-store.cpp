@@ -126,7 +126,8 @@ static int runShow() {
 static int runVerify() {
   if (llvm::Error error = openStore(store, StoreMode::Read).takeError())
     return fail(std::move(error));
-  size_t records = 0, tasks = 0, talks = 0, trials = 0, faults = 0;
+  size_t records = 0, tasks = 0, talks = 0, trials = 0, strengths = 0,
+         faults = 0;
   auto say = [](bool isFault, llvm::StringRef path, llvm::StringRef note) {
     llvm::outs() << coloured(llvm::outs(), isFault ? Colour::Bad : Colour::Dim,
                              isFault ? "fault" : "note")
@@ -137,6 +138,7 @@ static int runVerify() {
     tasks += entry.get<KernelTask>() != nullptr;
     talks += entry.get<Talk>() != nullptr;
     trials += entry.get<Trial>() != nullptr;
+    strengths += entry.get<TaskStrength>() != nullptr;
     if (entry.state == StoreEntry::State::Whole)
       return llvm::Error::success();
     bool isFault = entry.state == StoreEntry::State::Faulty;
@@ -153,7 +155,10 @@ static int runVerify() {
   if (error)
     return fail(std::move(error));
   llvm::outs() << records << " records, " << tasks << " tasks, " << talks
-               << " talks, " << trials << " trials are whole; " << faults
+               << " talks, " << trials << " trials";
+  if (strengths)
+    llvm::outs() << ", " << strengths << " tests of tasks";
+  llvm::outs() << " are whole; " << faults
                << (faults == 1 ? " fault\n" : " faults\n");
   return faults ? exitFaults : 0;
 }

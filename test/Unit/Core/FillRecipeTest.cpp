@@ -25,7 +25,8 @@ TEST(FillRecipe, EveryFamilyRoundTrips) {
        {"normal(3, 5)", "uniform(-1.5, 2)", "loguniform(1e-30, 1e+30)",
         "bernoulli(0.5)", "signs(0.25)", "integers(-4, 4)", "equal(0.1)",
         "equal(-inf)", "equal(nan)", "onehot(inf)", "alternating(1e+20, 1e-20)",
-        "zeros", "denormal", "iota", "equal(0.30000000000000004)", "equal(-0)"})
+        "zeros", "denormal", "iota", "drifting(0, 2)",
+        "equal(0.30000000000000004)", "equal(-0)"})
     EXPECT_EQ(reprint(text), text);
 }
 
@@ -50,6 +51,7 @@ TEST(FillRecipe, Refused) {
   refused("zeros(1)", "got 1 parameters, wanted zeros");
   refused("uniform", "wanted uniform(low, high)");
   refused("normal(0, -1)", "wanted a deviation of at least 0");
+  refused("drifting(0, -1)", "wanted a deviation of at least 0");
   refused("uniform(2, 1)", "wanted low <= high");
   refused("loguniform(0, 1)", "wanted low > 0");
   refused("loguniform(-1, 1)", "wanted low > 0");

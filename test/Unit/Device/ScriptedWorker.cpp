@@ -445,6 +445,6 @@ int main(int argc, char **argv) {
   size_t life = lives.empty() ? 0 : countLife(lives);
   script.actions = lists[std::min(life, lists.size() - 1)];
   if (script.hello == "die-once")
-    script.hello = life == 0 ? "die" : "1";
+    script.hello = life == 0 ? "die" : "2";
   return serve(script);
 }

@@ -394,3 +394,40 @@ TEST_F(WorkerClient, ImagesThatCannotTravelAreRefused) {
   request.candidateImage.assign((size_t(256) << 20) + 1, 'x');
   EXPECT_TRUE(contains(evaluate(), "error bad-input: an image of 268435457"));
 }
+
+TEST_F(WorkerClient, TestsATask) {
+  StrengthRequest strength;
+  strength.task = &task;
+  strength.referenceImage = "reference image";
+  ASSERT_EQ(open("accepted"), "");
+  auto told = device->testStrength(strength);
+  ASSERT_TRUE(bool(told)) << llvm::toString(told.takeError());
+  EXPECT_EQ(told->size(), 2u);
+  EXPECT_EQ((*told)[0].outcome, DummyResult::Outcome::Refused);
+  EXPECT_EQ(evaluate(), "accepted: scripted accepted");
+  // The original's image was there.
+  EXPECT_EQ(read("log"), "hello\nimage\nstrength\nimage\nevaluate\n");
+  strength.referenceImage = "";
+  EXPECT_TRUE(
+      contains(llvm::toString(device->testStrength(strength).takeError()),
+               "an image of 0 bytes"));
+}
+
+TEST_F(WorkerClient, AWorkerThatIsLostInATestIsAnErrorAfterTwo) {
+  StrengthRequest strength;
+  strength.task = &task;
+  strength.referenceImage = "reference image";
+  for (auto [how, why] :
+       {std::pair<llvm::StringRef, llvm::StringRef>(
+            "die", "testing the task: the worker died: killed by SIGKILL"),
+        {"none", "expected 1 to 64 dummies"}}) {
+    ASSERT_EQ(open(("--strength=" + how + " accepted").str()), "");
+    auto told = device->testStrength(strength);
+    ASSERT_FALSE(bool(told));
+    std::string error = llvm::toString(told.takeError());
+    EXPECT_TRUE(contains(error, why)) << error;
+    EXPECT_TRUE(contains(error, "repeated on a healthy worker")) << error;
+    // It is not the candidate's.
+    EXPECT_EQ(evaluate(), "accepted: scripted accepted");
+  }
+}
