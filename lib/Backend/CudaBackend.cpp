@@ -11,6 +11,7 @@
 #include "CudaDriver.h"
 
 #include "fsr/Backend/Backend.h"
+#include "fsr/Support/Counted.h"
 #include "fsr/Support/Error.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -414,10 +415,9 @@ llvm::Expected<std::unique_ptr<Backend>> fsr::openCudaBackend(int ordinal) {
   if (Result result = driver->deviceGetCount(&count))
     return failed(result, "cuDeviceGetCount");
   if (ordinal < 0 || ordinal >= count)
-    return makeError(ErrorKind::Unavailable,
-                     "no GPU " + llvm::Twine(ordinal) +
-                         ": the CUDA driver reports " + llvm::Twine(count) +
-                         (count == 1 ? " GPU" : " GPUs"));
+    return makeError(ErrorKind::Unavailable, "no GPU " + llvm::Twine(ordinal) +
+                                                 ": the CUDA driver reports " +
+                                                 counted(count, "GPU"));
   cuda::Device device = 0;
   if (Result result = driver->deviceGet(&device, ordinal))
     return failed(result, "cuDeviceGet");

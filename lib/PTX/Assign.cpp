@@ -341,6 +341,10 @@ private:
 
   void rewrite() {
     program.numSlots = numAssigned;
+    program.layouts.assign(numAssigned, SlotLayout::Scratch);
+    for (Slot slot = 0; slot < layouts.size(); ++slot)
+      if (assigned[slot] != noSlot)
+        program.layouts[assigned[slot]] = layouts[slot];
     for (SpecialSlot &special : program.specials)
       special.slot = assigned[special.slot];
     for (size_t i = 0; i < registers.size(); ++i)
@@ -399,6 +403,12 @@ private:
       step.isPolling = op.opClass == OpClass::Atomic || from.has("volatile") ||
                        from.has("relaxed") || from.has("acquire") ||
                        from.has("mmio");
+    }
+    if (op.opClass == OpClass::Memory || op.opClass == OpClass::Barrier) {
+      llvm::StringRef opcode = program.function->code[op.source].opcode;
+      step.changesMemory = !opcode.starts_with("ld") &&
+                           !opcode.starts_with("prefetch") &&
+                           !opcode.starts_with("fence");
     }
     return step;
   }

@@ -478,6 +478,8 @@ public:
     if (what == "pending_count") {
       op.run = pendingCount;
       op.info = nullptr;
+      // Who comes last is the schedule's matter.
+      op.flow = Flow::Schedule;
       return decoder.setOperands(op, Type::U32, {Type::B64}) ? Decoded::Done
                                                              : Decoded::Failed;
     }

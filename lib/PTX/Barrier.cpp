@@ -150,7 +150,8 @@ void BlockRun::completeIfFull(unsigned number, WarpRun &last, const Op &op) {
                        : barrier.arrived < liveThreads())
     return;
   if (!barrier.expected && barrier.arrived < block.numThreads) {
-    // Allowed since Volta, though not what PTX says of `bar`.
+    // Defined: PTX says of `exit` that it releases a barrier of all threads
+    // which only the exiting ones held up. Still worth a word.
     std::string exited;
     unsigned listed = 0;
     for (const auto &run : runs)

@@ -147,7 +147,7 @@ static bool isFixedSpecial(llvm::StringRef name) {
        {"%laneid", "%warpid", "%nwarpid", "%nsmid", "%gridid", "%lanemask_eq",
         "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt",
         "%cluster_ctarank", "%cluster_nctarank", "%dynamic_smem_size",
-        "%total_smem_size", "%aggr_smem_size"})
+        "%total_smem_size", "%aggr_smem_size", "%reserved_smem_offset_1"})
     if (name == plain)
       return true;
   unsigned number;
@@ -160,6 +160,7 @@ Slot Decoder::specialSlot(llvm::StringRef name) {
     fail("special register " + name + " is not supported here");
     return noSlot;
   }
+  program.usesReservedShared |= name == "%reserved_smem_offset_1";
   return special(name, 32, 0);
 }
 

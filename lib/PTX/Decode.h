@@ -46,9 +46,6 @@ public:
   virtual std::optional<uint64_t> functionAddress(llvm::StringRef function) = 0;
 };
 
-/// How the lanes of a slot lie; registers of different layouts never share one,
-/// since diverged lanes may hold different registers in the same slot.
-enum class SlotLayout : uint8_t { Predicate, Word, Double, Pair, Scratch };
 SlotLayout layoutOf(Type type);
 
 class Decoder {

@@ -135,6 +135,8 @@ void WarpRun::passTaint(const Op &op, LaneMask active, LaneMask mask) {
       op.opClass == OpClass::Memory || op.opClass == OpClass::Atomic;
   if (guard && touchesMemory)
     warp.breakProof(op, "whether memory is touched depends on buffer contents");
+  else if (guard && op.opClass == OpClass::Barrier)
+    warp.breakProof(op, "whether it is executed depends on buffer contents");
   for (unsigned i = 0; i < op.numSources && i < 8; ++i)
     if ((op.steers >> i & 1) && (warp.taint(op.operand(i)) & active))
       warp.breakProof(op, touchesMemory
@@ -164,6 +166,14 @@ void WarpRun::runGeneral(const Step &step, LaneMask active, LaneMask mask,
   }
   if (tracksTaint)
     passTaint(op, active, mask);
+  if (step.isPolling && tracksTaint)
+    taintPolled(op, active);
+}
+
+void WarpRun::taintPolled(const Op &op, LaneMask active) {
+  // What it saw depends on when others wrote there, whatever they wrote.
+  for (Slot slot : op.results())
+    warp.setTaint(slot, active, active);
 }
 
 template <bool hasShadow>
@@ -242,8 +252,12 @@ WarpRun::Stop WarpRun::runGroup(size_t at, Tally &tally, uint32_t limit,
       if (tracksTaint && ((taints[step.steers] & active) ||
                           (step.guard != noSlot && taints[step.guard] & mask)))
         passTaint(*step.op, active, mask);
-      if (active)
+      if (active) {
         step.run(warp, *step.op, active);
+        warp.changes += step.changesMemory;
+      }
+      if (step.isPolling && tracksTaint)
+        taintPolled(*step.op, active);
       if (isPreempted) {
         polls = step.isPolling ? polls + 1 : 0;
         if (random.below(8) == 0)
@@ -256,6 +270,7 @@ WarpRun::Stop WarpRun::runGroup(size_t at, Tally &tally, uint32_t limit,
     case Step::General:
       ++pc;
       runGeneral(step, active, mask, tracksTaint);
+      warp.changes += step.changesMemory;
       if (step.isPolling && ++polls >= mostPolls)
         return leave(Stop::Spinning);
       continue;
@@ -393,6 +408,7 @@ bool WarpRun::control(size_t at, const Step &step) {
       group.state = Group::State::Polling;
       return false;
     }
+    ++warp.changes;
     progressed = true;
     if (!waiting) {
       ++group.pc;
@@ -474,6 +490,8 @@ WarpRun::Turn WarpRun::run(Tally &tally, uint64_t &fuel) {
     fuel -= before - allowed;
     if (before - allowed > 1)
       progressed = true;
+    if (before != allowed)
+      spin.ran |= lanes;
     if (stop == Stop::Regroup || isSplit)
       if (stop != Stop::Spinning)
         continue;

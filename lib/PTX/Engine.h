@@ -110,6 +110,8 @@ private:
   void runGeneral(const Step &step, LaneMask active, LaneMask mask,
                   bool tracksTaint);
   void passTaint(const Op &op, LaneMask active, LaneMask mask);
+  /// The results of a load that other threads may race with on purpose.
+  void taintPolled(const Op &op, LaneMask active);
   void checkWritten(const Op &op, LaneMask active);
   void checkGuard(const Op &op, LaneMask mask);
   bool syncWarp(size_t at, const Op &op);
@@ -145,6 +147,18 @@ private:
   /// The lanes of `mask` that `op` waits for.
   LaneMask maskOf(const Op &op, unsigned lane);
 
+  // Spin.cpp.
+  /// Looks whether lanes are where they were before; true: all of them go round
+  /// in a circle, or wait.
+  bool watchSpin();
+  uint64_t stateOf(const Group &group, unsigned lane) const;
+  struct Spin {
+    LaneMask ran = 0;    ///< Since the last look.
+    LaneMask cycles = 0; ///< Came back to a state in which they were before.
+    uint64_t looks = 0;
+    std::array<uint64_t, warpLanes> state{}; ///< At a look of a power of two.
+  } spin;
+
   BlockRun &run_;
   Random random{0};
   uint64_t turn = 0;
@@ -162,6 +176,12 @@ public:
   ~BlockRun();
 
   void reset(uint64_t linear);
+  /// Where the system's part of shared memory begins, behind the kernel's own;
+  /// it is there for kernels that ask.
+  uint64_t reservedShared() const {
+    uint64_t own = launch.program->sharedBytes + launch.shape.sharedBytes;
+    return (own + 127) / 128 * 128;
+  }
 
   enum class Outcome : uint8_t {
     Done,
@@ -176,12 +196,20 @@ public:
   /// Puts `finding` where the first lanes are that run, or else wait.
   void place(Finding &finding) const;
   void takeCounters(Tally &tally);
+  /// Whether all threads, since memory is as it is now, wait or went round in a
+  /// circle. `epoch` counts the changes that other blocks made.
+  void beginWatch(uint64_t epoch);
+  bool isCycling() const { return cycles; }
+  /// Its threads changed memory since they were asked last.
+  bool takeChanges();
 
   // The scheduler's: since when it has done nothing but wait.
   uint64_t waitedIn = 0;
   unsigned timesWaited = 0;
   /// How many slices had got on when its last one ended in spinning, or 0.
   uint64_t spunIn = 0;
+  /// The state of memory, by number, under which it goes round in a circle.
+  uint64_t cyclesIn = 0;
 
   Block block;
   Launch &launch;
@@ -207,12 +235,17 @@ private:
   /// Lanes exited: barriers of the whole block may be full now.
   void lanesExited(WarpRun &warp, const Op &op);
   void reportStuck();
+  void watch(); ///< Spin.cpp.
+  uint64_t totalChanges() const;
   unsigned liveThreads() const;
 
   std::vector<std::unique_ptr<WarpRun>> runs;
   std::array<Barrier, 16> barriers;
   unsigned numOpen = 0;
   unsigned spinRounds = 0;
+  bool hasReservedShared = false;
+  bool cycles = false;
+  uint64_t watchedEpoch = 0, watchedChanges = 0, toldChanges = 0;
   Random random{0};
   size_t nextWarp = 0;
 };

@@ -44,32 +44,7 @@ void shuffle(Warp &warp, const Op &op, LaneMask active) {
   LaneMask hasValue =
       op.mayBeUninitialized ? warp.written(op.operand(0)) : allLanes;
   forLanes(active, [&](unsigned lane) {
-    int b = offsets[lane] & 31, clamp = clamps[lane] & 31,
-        segment = clamps[lane] >> 8 & 31;
-    int own = int(lane);
-    int most = (own & segment) | (clamp & ~segment), least = own & segment;
-    int from = own;
-    bool isIn = false;
-    switch (mode) {
-    case ShuffleMode::Up:
-      from = own - b;
-      isIn = from >= most;
-      break;
-    case ShuffleMode::Down:
-      from = own + b;
-      isIn = from <= most;
-      break;
-    case ShuffleMode::Butterfly:
-      from = own ^ b;
-      isIn = from <= most;
-      break;
-    case ShuffleMode::Index:
-      from = least | (b & ~segment & 31);
-      isIn = from <= most;
-      break;
-    }
-    if (!isIn)
-      from = own;
+    auto [from, isIn] = shuffleSource(mode, lane, offsets[lane], clamps[lane]);
     inRange |= LaneMask(isIn) << lane;
     written |= (hasValue >> from & 1) << lane;
     if (active >> from & 1) {
@@ -92,10 +67,22 @@ void shuffle(Warp &warp, const Op &op, LaneMask active) {
     if (op.numResults > 1)
       warp.setWritten(op.result(1), active, active);
   }
-  // Undefined by itself, but reductions over part of a warp do it all the time
-  // and drop the value.
-  if (absent)
-    warp.remark(op, firstLane(absent), FindingKind::ShuffleMask, 0,
+  if (!absent)
+    return;
+  // The value is undefined. That of a lane outside the mask is read all the
+  // time by reductions over part of a warp, which drop it; a mask that names a
+  // lane which has exited is a mistake.
+  unsigned reader = firstLane(absent);
+  Slot maskSlot = op.operand(op.maskSource);
+  LaneMask mask =
+      warp.lanes<uint32_t>(maskSlot)[maskSlot & constantBit ? 0 : reader];
+  if (mask & warp.exited & LaneMask(1) << absentSource)
+    warp.report(op, reader, FindingKind::ShuffleMask, 0,
+                "reads lane " + llvm::Twine(absentSource) +
+                    ", which its mask names and which has exited: the value is "
+                    "undefined");
+  else
+    warp.remark(op, reader, FindingKind::ShuffleMask, 0,
                 "reads lane " + llvm::Twine(absentSource) +
                     ", which takes no part: the value is undefined");
 }

@@ -30,6 +30,38 @@ enum class Reduction : uint8_t {
 /// Bits of `Op::immediate` for floats.
 constexpr uint64_t reduceAbs = 1, reduceNan = 2, reduceMax = 4;
 
+/// The lane that `lane` of a shuffle reads, from its operands b and c; its own
+/// where what they name is out of range.
+struct ShuffleSource {
+  unsigned from = 0;
+  bool isInRange = false;
+};
+inline ShuffleSource shuffleSource(ShuffleMode mode, unsigned lane, uint32_t b,
+                                   uint32_t c) {
+  int own = int(lane), offset = b & 31, clamp = c & 31, segment = c >> 8 & 31;
+  int most = (own & segment) | (clamp & ~segment), from = own;
+  bool isIn = false;
+  switch (mode) {
+  case ShuffleMode::Up:
+    from = own - offset;
+    isIn = from >= most;
+    break;
+  case ShuffleMode::Down:
+    from = own + offset;
+    isIn = from <= most;
+    break;
+  case ShuffleMode::Butterfly:
+    from = own ^ offset;
+    isIn = from <= most;
+    break;
+  case ShuffleMode::Index:
+    from = (own & segment) | (offset & ~segment & 31);
+    isIn = from <= most;
+    break;
+  }
+  return {unsigned(isIn ? from : own), isIn};
+}
+
 Handler shuffleHandler(ShuffleMode mode);
 /// `Op::immediate` of 1 negates the source.
 Handler voteHandler(VoteMode mode);

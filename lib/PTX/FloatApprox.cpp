@@ -17,29 +17,8 @@ static float largeCircular(float x, bool isCosine) {
   return float(isCosine ? std::cos(double(x)) : std::sin(double(x)));
 }
 
-namespace base {
-#define FSR_PTX_WIDE 0
-#include "FloatMath.inl"
-// Needs the one above.
-#include "FloatApprox.inl"
-#undef FSR_PTX_WIDE
-} // namespace base
-
-#if defined(__x86_64__)
-#pragma clang attribute push(                                                  \
-    __attribute__((target("avx2,fma,f16c,bmi,bmi2,lzcnt"))),                   \
-    apply_to = function)
-namespace v3 {
-#define FSR_PTX_WIDE 1
-#include "FloatMath.inl"
-// Needs the one above.
-#include "FloatApprox.inl"
-#undef FSR_PTX_WIDE
-} // namespace v3
-#pragma clang attribute pop
-#else
-namespace v3 = base;
-#endif
+#define FSR_PTX_FAMILY "FloatApprox.inl"
+#include "FloatBoth.inl"
 
 void selectApproximation(const FloatForm &form, bool wide, FloatOp &op) {
   enum Takes : unsigned {

@@ -109,9 +109,11 @@ void WarpRun::fillSpecials(Frame &frame) {
       component(cluster, 0);
     else if (name == "%laneid")
       fill([](unsigned lane) -> uint64_t { return lane; });
-    else if (name == "%warpid")
+    else if (name == "%warpid") {
       all(warp.index);
-    else if (name == "%nwarpid")
+      // A GPU may have it otherwise, even from one look to the next.
+      frame.taint[special.slot] = allLanes;
+    } else if (name == "%nwarpid")
       all(64);
     else if (name == "%nsmid")
       all(launch.numMultiprocessors);
@@ -136,6 +138,8 @@ void WarpRun::fillSpecials(Frame &frame) {
       all(shape.sharedBytes);
     else if (name == "%total_smem_size" || name == "%aggr_smem_size")
       all(shape.sharedBytes + launch.program->sharedBytes);
+    else if (name == "%reserved_smem_offset_1")
+      all(run_.reservedShared());
     else if (name == "%envreg1")
       all(launch.gridWorkspace >> 32);
     else if (name == "%envreg2")
@@ -149,7 +153,8 @@ void WarpRun::reset(LaneMask existing, uint64_t seed) {
   warp.existing = existing;
   warp.exited = 0;
   warp.mustWait = 0;
-  warp.executed = 0;
+  warp.executed = warp.changes = 0;
+  spin = Spin();
   warp.tracksTaint = run_.launch.options.trackTaint;
   warp.checksRaces = run_.launch.options.checkRaces;
   random = Random(seed);

@@ -10,6 +10,7 @@
 
 #include "Memory.h"
 
+#include "fsr/Support/Counted.h"
 #include "fsr/Support/Error.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -258,9 +259,7 @@ std::string Memory::describe(uint64_t address) const {
       what = "`" + region.name + "`";
     return what + " of " + std::to_string(region.bytes) + " bytes";
   };
-  auto bytes = [](uint64_t count) {
-    return std::to_string(count) + (count == 1 ? " byte" : " bytes");
-  };
+  auto bytes = [](uint64_t count) { return counted(count, "byte"); };
   const Region *near = nearest(address);
   if (!near) {
     for (auto [name, window] :

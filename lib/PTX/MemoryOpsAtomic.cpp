@@ -9,14 +9,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Float.h"
-#include "MemoryOps.h"
+#include "Atomic.h"
 
 #include "llvm/ADT/StringSwitch.h"
-#include "llvm/ADT/bit.h"
 
-#include <array>
-#include <cmath>
 #include <mutex>
 
 using llvm::StringRef;
@@ -25,194 +21,6 @@ using llvm::Twine;
 namespace fsr::ptx {
 
 namespace {
-
-/// Held from the note of an update to its end; a few share one.
-std::mutex &turnAt(uint64_t location) {
-  static std::array<std::mutex, 256> turns;
-  return turns[location / 16 % turns.size()];
-}
-
-enum class Update : uint8_t {
-  Add,
-  Min,
-  Max,
-  And,
-  Or,
-  Xor,
-  Inc,
-  Dec,
-  Exchange,
-  CompareExchange,
-};
-
-struct AtomicInfo : MemoryInfo {
-  Update update = Update::Add;
-  bool hasResult = false;
-};
-
-// Half precision. -------------------------------------------------------------
-// Sums go through float: its 24 bits are enough for one rounding of a sum of
-// two f16 or bf16 to be the right one.
-
-float fromHalf(uint16_t bits) {
-  uint32_t sign = uint32_t(bits & 0x8000) << 16;
-  uint32_t exponent = bits >> 10 & 31, fraction = bits & 0x3ff;
-  if (exponent == 31)
-    return llvm::bit_cast<float>(sign | 0x7f800000 | fraction << 13);
-  if (exponent)
-    return llvm::bit_cast<float>(sign | (exponent + 112) << 23 |
-                                 fraction << 13);
-  float value = std::ldexp(float(fraction), -24);
-  return sign ? -value : value;
-}
-
-uint16_t toHalf(float value) {
-  uint32_t bits = llvm::bit_cast<uint32_t>(value);
-  uint16_t sign = uint16_t(bits >> 16 & 0x8000);
-  uint32_t magnitude = bits & 0x7fffffff;
-  if (magnitude > 0x7f800000)
-    return 0x7fff;
-  if (magnitude >= 0x477ff000) // Rounds past the largest.
-    return sign | 0x7c00;
-  if (magnitude < 0x38800000) {
-    // Subnormal: units of 2^-24, ties to even as nearbyint does.
-    float units =
-        std::nearbyint(std::ldexp(llvm::bit_cast<float>(magnitude), 24));
-    return sign | uint16_t(units);
-  }
-  uint32_t rounded = magnitude + 0xfff + (magnitude >> 13 & 1);
-  return sign | uint16_t((rounded - (112u << 23)) >> 13);
-}
-
-float fromBfloat(uint16_t bits) {
-  return llvm::bit_cast<float>(uint32_t(bits) << 16);
-}
-
-uint16_t toBfloat(float value) {
-  uint32_t bits = llvm::bit_cast<uint32_t>(value);
-  if ((bits & 0x7fffffff) > 0x7f800000)
-    return 0x7fff;
-  return uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
-// What an update makes of the old value. --------------------------------------
-
-float flushed(float value) {
-  return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0f, value)
-                                                : value;
-}
-
-uint32_t addSingle(uint32_t a, uint32_t b, bool flushes) {
-  float x = llvm::bit_cast<float>(a), y = llvm::bit_cast<float>(b);
-  if (flushes) {
-    x = flushed(x);
-    y = flushed(y);
-  }
-  float sum = x + y;
-  if (std::isnan(sum))
-    return 0x7fffffff;
-  return llvm::bit_cast<uint32_t>(flushes ? flushed(sum) : sum);
-}
-
-/// Shared memory has no sums of f64: a loop adds as `add` does, which hands on
-/// a NaN made quiet, the old value's first. Global memory hands it on as it is,
-/// that of the operand first.
-uint64_t addDouble(uint64_t old, uint64_t b, bool isGlobal) {
-  double sum = llvm::bit_cast<double>(old) + llvm::bit_cast<double>(b);
-  if (!std::isnan(sum))
-    return llvm::bit_cast<uint64_t>(sum);
-  if (!isGlobal)
-    return propagatedNan64(old, b);
-  return isNan64(b) ? b : isNan64(old) ? old : 0x7fffffffffffffff;
-}
-
-uint16_t updateHalf(Update update, bool isBfloat, uint16_t a, uint16_t b) {
-  float x = isBfloat ? fromBfloat(a) : fromHalf(a);
-  float y = isBfloat ? fromBfloat(b) : fromHalf(b);
-  if (update == Update::Add)
-    return isBfloat ? toBfloat(x + y) : toHalf(x + y);
-  // A number wins over a NaN; -0 is below +0.
-  if (std::isnan(x))
-    return std::isnan(y) ? 0x7fff : b;
-  if (std::isnan(y))
-    return a;
-  bool isLess = x < y || (x == y && std::signbit(x) && !std::signbit(y));
-  return isLess == (update == Update::Min) ? a : b;
-}
-
-template <typename T>
-T smaller(T a, T b, bool isMin) {
-  return (a < b) == isMin ? a : b;
-}
-
-uint64_t updated(const AtomicInfo &info, uint64_t old, uint64_t b, uint64_t c,
-                 bool isGlobal) {
-  switch (info.update) {
-  case Update::And:
-    return old & b;
-  case Update::Or:
-    return old | b;
-  case Update::Xor:
-    return old ^ b;
-  case Update::Exchange:
-    return b;
-  case Update::CompareExchange:
-    return old == b ? c : old;
-  case Update::Inc:
-    return uint32_t(old) >= uint32_t(b) ? 0 : old + 1;
-  case Update::Dec:
-    return uint32_t(old) == 0 || uint32_t(old) > uint32_t(b) ? b : old - 1;
-  case Update::Add:
-  case Update::Min:
-  case Update::Max:
-    break;
-  }
-  bool isMin = info.update == Update::Min;
-  bool isBfloat = info.type == Type::BF16 || info.type == Type::BF16x2;
-  switch (info.type) {
-  case Type::F32:
-    // Global memory flushes.
-    return addSingle(uint32_t(old), uint32_t(b), isGlobal);
-  case Type::F64:
-    return addDouble(old, b, isGlobal);
-  case Type::F16:
-  case Type::BF16:
-    return updateHalf(info.update, isBfloat, uint16_t(old), uint16_t(b));
-  case Type::F16x2:
-  case Type::BF16x2:
-    return updateHalf(info.update, isBfloat, uint16_t(old), uint16_t(b)) |
-           uint32_t(updateHalf(info.update, isBfloat, uint16_t(old >> 16),
-                               uint16_t(b >> 16)))
-               << 16;
-  case Type::U32:
-    return info.update == Update::Add
-               ? uint32_t(old + b)
-               : smaller(uint32_t(old), uint32_t(b), isMin);
-  case Type::S32:
-    return info.update == Update::Add
-               ? uint32_t(old + b)
-               : uint32_t(smaller(int32_t(old), int32_t(b), isMin));
-  case Type::S64:
-    return info.update == Update::Add
-               ? old + b
-               : uint64_t(smaller(int64_t(old), int64_t(b), isMin));
-  default:
-    return info.update == Update::Add ? old + b : smaller(old, b, isMin);
-  }
-}
-
-template <typename T>
-uint64_t swapLoop(const AtomicInfo &info, uint8_t *data, uint64_t b, uint64_t c,
-                  bool isGlobal) {
-  T *at = reinterpret_cast<T *>(data);
-  T old = __atomic_load_n(at, __ATOMIC_RELAXED);
-  for (;;) {
-    T next = T(updated(info, old, b, c, isGlobal));
-    if (__atomic_compare_exchange_n(at, &old, next, /*weak=*/false,
-                                    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
-      return old;
-  }
-}
 
 /// Two halves of a 128-bit value.
 struct Pair {
@@ -232,19 +40,6 @@ Pair swapPair(const AtomicInfo &info, uint8_t *data, Pair b, Pair c) {
   return old;
 }
 
-uint64_t valueOf(Warp &warp, Slot slot, unsigned lane, unsigned size) {
-  if (size == 8)
-    return warp.lanes<uint64_t>(slot)[lane];
-  uint32_t value = warp.lanes<uint32_t>(slot)[lane];
-  return size == 2 ? value & 0xffff : value;
-}
-
-bool dependsOnOrder(const AtomicInfo &info) {
-  return info.update == Update::Exchange ||
-         info.update == Update::CompareExchange ||
-         (info.update == Update::Add && isFloat(info.type));
-}
-
 void atomic(Warp &warp, const Op &op, LaneMask active) {
   const auto &info = *static_cast<const AtomicInfo *>(op.info);
   uint64_t at[warpLanes];
@@ -262,7 +57,9 @@ void atomic(Warp &warp, const Op &op, LaneMask active) {
                   info.semantics == Semantics::AcquireRelease;
   LaneMask byAddress =
       warp.tracksTaint ? warp.taint(op.operand(0)) : LaneMask(0);
-  for (LaneMask rest = active; rest; rest &= rest - 1) {
+  Turn inTurn;
+  for (LaneMask rest = updateLanes(warp, op, info, active, at); rest;
+       rest &= rest - 1) {
     unsigned lane = __builtin_ctz(rest);
     Checked checked;
     bool isFine = checkLane(warp, op, lane, info, at[lane], bytes, bytes,
@@ -296,9 +93,8 @@ void atomic(Warp &warp, const Op &op, LaneMask active) {
     bool isGlobal = checked.place.space == Space::Global;
     // Whoever updates last is also noted last: else the last block of a grid,
     // which alone goes on, would find another's update after its own.
-    std::unique_lock<std::mutex> inTurn;
     if (orders && isGlobal)
-      inTurn = std::unique_lock<std::mutex>(turnAt(location));
+      inTurn.takeFor(location);
     if (orders) {
       if (info.hasResult)
         noteFlagRead(Touch{warp, op, lane, region, checked.place.offset / 4,
@@ -321,6 +117,7 @@ void atomic(Warp &warp, const Op &op, LaneMask active) {
         Pair c{warp.lanes<uint64_t>(third)[lane],
                warp.lanes<uint64_t>(third + 1)[lane]};
         Pair old = swapPair(info, data, b, c);
+        warp.changes += std::memcmp(data, &old, sizeof(old)) != 0;
         if (info.hasResult) {
           warp.lanes<uint64_t>(op.result(0))[lane] = old.low;
           warp.lanes<uint64_t>(op.result(0) + 1)[lane] = old.high;
@@ -332,6 +129,7 @@ void atomic(Warp &warp, const Op &op, LaneMask active) {
             size == 2   ? swapLoop<uint16_t>(info, data, b, c, isGlobal)
             : size == 4 ? swapLoop<uint32_t>(info, data, b, c, isGlobal)
                         : swapLoop<uint64_t>(info, data, b, c, isGlobal);
+        warp.changes += std::memcmp(data, &old, size) != 0;
         if (info.hasResult) {
           if (size == 8)
             warp.lanes<uint64_t>(op.result(v))[lane] = old;
@@ -348,6 +146,7 @@ void atomic(Warp &warp, const Op &op, LaneMask active) {
     if (orders && info.hasResult)
       learnAt(warp, LaneMask(1) << lane, location, info.scope, acquires,
               /*isUpdate=*/true);
+    inTurn.leave();
   }
   if (warp.tracksTaint)
     for (Slot result : op.results()) {

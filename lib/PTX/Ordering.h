@@ -120,6 +120,8 @@ struct Knowledge {
 };
 using KnowledgePtr = std::shared_ptr<const Knowledge>;
 KnowledgePtr join(const KnowledgePtr &a, const KnowledgePtr &b);
+/// `one` is known beside what `entry` says already.
+void addException(Knowledge::Entry &entry, Knowledge::Exception one);
 
 /// What was released at places of memory. Thread-safe.
 class MessageTable {
@@ -182,7 +184,7 @@ struct WarpClock {
   std::array<FlagRead, 8> flagReads;
   unsigned nextFlagRead = 0;
   /// Bytes of registers that were loaded without being written: a slot of a
-  /// frame and a lane each; MemoryOps.cpp.
+  /// frame and a lane each; MemoryLanes.cpp.
   std::unordered_map<uint64_t, uint8_t> unwritten;
   std::shared_ptr<void> async; ///< AsyncCopy.h
 };

@@ -215,7 +215,13 @@ struct Step {
   Control control = Control::Plain;
   /// May be what a loop waits with: volatile and ordered loads, atomics.
   bool isPolling = false;
+  /// Stores and the like; atomics find out by themselves.
+  uint8_t changesMemory = 0;
 };
+
+/// How the lanes of a slot lie; registers of different layouts never share one,
+/// since diverged lanes may hold different registers in the same slot.
+enum class SlotLayout : uint8_t { Predicate, Word, Double, Pair, Scratch };
 
 struct Program {
   const Module *module = nullptr;
@@ -226,6 +232,7 @@ struct Program {
   /// Slots, without the two spare ones that follow them: the first takes the
   /// marks of results that nobody asks for, the second has none ever.
   uint32_t numSlots = 0;
+  std::vector<SlotLayout> layouts; ///< Of each slot.
   /// Slots of registers that may be read before they are written, and the
   /// function's number of each.
   std::vector<std::pair<Slot, uint32_t>> trackedRegisters;
@@ -238,6 +245,7 @@ struct Program {
   uint64_t parameterBytes = 0;
   uint64_t sharedBytes = 0; ///< Static, with what its callees declare.
   bool usesGridSync = false;
+  bool usesReservedShared = false; ///< Reads where the system's part begins.
   std::vector<std::shared_ptr<void>> infos; ///< What `Op::info` points to.
   /// The first instruction that is not supported: then there is no code.
   std::string unsupported;

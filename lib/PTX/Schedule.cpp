@@ -29,6 +29,8 @@ static constexpr uint64_t blockQuantum = uint64_t(1) << 21;
 static constexpr uint64_t cooperativeQuantum = uint64_t(1) << 14;
 /// Turns in which all blocks do nothing but wait, before that is a deadlock.
 static constexpr unsigned mostWaits = 16;
+/// Of shared memory, for the system; cooperative groups keep 288 bytes there.
+static constexpr uint64_t reservedSharedBytes = 1024;
 /// For blocks that spin to see what those on other host threads do meanwhile.
 static constexpr std::chrono::microseconds spinPause(200);
 
@@ -37,6 +39,8 @@ BlockRun::BlockRun(Launch &launch, const FunctionTable &functions)
   const std::array<unsigned, 3> &size = launch.shape.block;
   block.launch = &launch;
   block.numThreads = size[0] * size[1] * size[2];
+  for (const Program *program : functions.programs)
+    hasReservedShared |= program->usesReservedShared;
   if (launch.shadow)
     block.shadow = std::make_shared<ShadowMemory>();
   unsigned numWarps = (block.numThreads + warpLanes - 1) / warpLanes;
@@ -55,7 +59,9 @@ void BlockRun::reset(uint64_t linear) {
   block.index = {unsigned(linear % shape.grid[0]),
                  unsigned(linear / shape.grid[0] % shape.grid[1]),
                  unsigned(linear / (uint64_t(shape.grid[0]) * shape.grid[1]))};
-  block.shared.reset(launch.program->sharedBytes + shape.sharedBytes);
+  block.shared.reset(hasReservedShared
+                         ? reservedShared() + reservedSharedBytes
+                         : launch.program->sharedBytes + shape.sharedBytes);
   if (block.shadow)
     block.shadow->clear();
   block.clock = makeBlockClock(linear, runs.size());
@@ -64,6 +70,8 @@ void BlockRun::reset(uint64_t linear) {
     barrier.isOpen = false;
   numOpen = 0;
   spinRounds = 0;
+  cycles = false;
+  cyclesIn = watchedEpoch = watchedChanges = toldChanges = 0;
   nextWarp = 0;
   for (unsigned i = 0; i < runs.size(); ++i) {
     unsigned threads = std::min(block.numThreads - i * warpLanes, warpLanes);
@@ -139,8 +147,11 @@ BlockRun::Outcome BlockRun::run(Tally &tally, uint64_t quantum,
       if (isRandom && !anyPolling && ++spinRounds < 1000)
         continue;
       spinRounds = 0;
+      watch();
       return finish(didAnything ? Outcome::Spent : Outcome::Waiting);
     }
+    if (allSpin)
+      watch();
     if (allSpin && ++spinRounds >= (launch.shape.cooperative ? 2u : 8u)) {
       spinRounds = 0;
       return finish(Outcome::Spun);
@@ -181,7 +192,8 @@ private:
     std::unique_ptr<BlockRun> run;
     bool isNew = false;
     uint64_t number = 0;
-    uint64_t epoch = 0; ///< When it was taken.
+    uint64_t epoch = 0;  ///< When it was taken.
+    uint64_t memory = 0; ///< Its state then, by number.
   };
   std::optional<Item> take();
   void giveBack(Item item, BlockRun::Outcome outcome, uint64_t executed);
@@ -199,6 +211,9 @@ private:
   /// Counts slices in which something happened; how many blocks have done
   /// nothing but wait since the last one.
   uint64_t epoch = 1, numWaiting = 0;
+  /// Counts slices that changed memory; how many blocks go round in a circle,
+  /// or wait, since the last one.
+  uint64_t memory = 1, numCycling = 0;
   /// Counts slices that ended neither in spinning nor in waiting.
   uint64_t advances = 1;
   uint64_t executed = 0;
@@ -216,9 +231,11 @@ std::optional<Pool::Item> Pool::take() {
     if (isOver())
       return std::nullopt;
     bool mayBegin = nextBlock < numBlocks && numResident < mostResident;
-    // All that were put aside have had another turn, or all have to begin.
+    // All that were put aside have had another turn, or all have to begin, or
+    // the next one seems to wait for one that has not begun.
     bool shouldBegin = mayBegin && (launch.shape.cooperative || aside.empty() ||
-                                    resumed >= aside.size());
+                                    resumed >= aside.size() ||
+                                    aside.front()->spunIn == advances);
     if (shouldBegin || (mayBegin && aside.empty())) {
       Item item;
       if (!unused.empty()) {
@@ -227,6 +244,7 @@ std::optional<Pool::Item> Pool::take() {
       }
       item.isNew = true;
       item.epoch = epoch;
+      item.memory = memory;
       item.number = nextBlock++;
       ++numResident;
       ++numRunning;
@@ -249,6 +267,7 @@ std::optional<Pool::Item> Pool::take() {
       item.run = std::move(aside.front());
       aside.pop_front();
       item.epoch = epoch;
+      item.memory = memory;
       ++numRunning;
       ++resumed;
       return item;
@@ -281,6 +300,22 @@ void Pool::giveBack(Item item, BlockRun::Outcome outcome, uint64_t ran) {
     stopWith(FindingKind::Budget,
              "ran for more than the " + std::to_string(budget) +
                  " warp instructions that are allowed; " + run->whereabouts());
+  if (run->takeChanges()) {
+    ++memory;
+    numCycling = 0;
+  }
+  bool isCycling = run->isCycling() && item.memory == memory &&
+                   outcome != BlockRun::Outcome::Done;
+  if (isCycling != (run->cyclesIn == memory)) {
+    run->cyclesIn = isCycling ? memory : 0;
+    numCycling += isCycling ? 1 : -1;
+  }
+  if (isCycling && numCycling == numResident &&
+      !(nextBlock < numBlocks && numResident < mostResident))
+    stopWith(FindingKind::Deadlock,
+             "no thread can go on: all wait, or look again and again at memory "
+             "that nobody changes any more: " +
+                 run->whereabouts());
   if (outcome != BlockRun::Outcome::Waiting) {
     ++epoch;
     numWaiting = 0;
@@ -320,6 +355,7 @@ void Pool::work(Tally &tally) {
                                               stride % numBlocks)) %
                        numBlocks);
     uint64_t ran = 0;
+    item->run->beginWatch(item->memory);
     BlockRun::Outcome outcome = item->run->run(tally, quantum, ran);
     giveBack(std::move(*item), outcome, ran);
   }

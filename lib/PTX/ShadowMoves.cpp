@@ -195,32 +195,10 @@ void shuffle(Warp &warp, const Op &op, LaneMask active) {
   const auto *clamps = warp.lanes<uint32_t>(op.operand(2));
   ShadowEntry entries[warpLanes][2];
   for (LaneMask rest = active; rest; rest &= rest - 1) {
-    int lane = __builtin_ctz(rest);
-    int b = offsets[lane] & 31, clamp = clamps[lane] & 31,
-        segment = clamps[lane] >> 8 & 31;
-    int most = (lane & segment) | (clamp & ~segment), least = lane & segment;
-    int from = lane;
-    bool isIn = false;
-    switch (ShuffleMode(info.mode)) {
-    case ShuffleMode::Up:
-      from = lane - b;
-      isIn = from >= most;
-      break;
-    case ShuffleMode::Down:
-      from = lane + b;
-      isIn = from <= most;
-      break;
-    case ShuffleMode::Butterfly:
-      from = lane ^ b;
-      isIn = from <= most;
-      break;
-    case ShuffleMode::Index:
-      from = least | (b & ~segment & 31);
-      isIn = from <= most;
-      break;
-    }
-    if (!isIn)
-      from = lane;
+    unsigned lane = __builtin_ctz(rest);
+    unsigned from =
+        shuffleSource(ShuffleMode(info.mode), lane, offsets[lane], clamps[lane])
+            .from;
     if (active >> from & 1)
       readAll(warp, op.operand(0), from, 2, entries[lane]);
   }

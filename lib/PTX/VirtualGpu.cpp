@@ -16,6 +16,7 @@
 #include "fsr/Support/Error.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Demangle/Demangle.h"
 
 #include <algorithm>
 #include <cstring>
@@ -158,10 +159,25 @@ llvm::Expected<const Function *> Gpu::findKernel(unsigned module,
   if (!loaded)
     return loaded.takeError();
   const Function *function = (*loaded)->module->findFunction(name);
-  if (!function || !function->isEntry)
-    return makeError(ErrorKind::BadInput,
-                     "the module has no kernel \"" + name + "\"");
-  return function;
+  if (function && function->isEntry)
+    return function;
+  std::string there;
+  unsigned left = 20; // Named at the most.
+  for (const Function &one : (*loaded)->module->functions) {
+    if (!one.isEntry)
+      continue;
+    if (!left--) {
+      there += ", ...";
+      break;
+    }
+    std::string plain = llvm::demangle(one.name);
+    there += (there.empty() ? "; it has " : ", ") + one.name;
+    if (plain != one.name)
+      there += " (" + plain + ")";
+  }
+  return makeError(ErrorKind::BadInput,
+                   "the module has no kernel \"" + name + "\"" +
+                       (there.empty() ? "; it has none" : there));
 }
 
 llvm::Error Gpu::initialise(LoadedModule &loaded, const Function *function,

@@ -122,6 +122,8 @@ public:
   WarpClock *clock = nullptr; ///< Ordering.h
   /// Per warp, for backoff and spin detection.
   uint64_t executed = 0;
+  /// How often it did something that may have changed memory.
+  uint64_t changes = 0;
 };
 
 } // namespace fsr::ptx

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsr/Search/Search.h"
+#include "fsr/Support/Counted.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -14,9 +15,8 @@ namespace fsr {
 
 std::string describe(const SearchForecast &forecast) {
   const ChatForecast &cost = forecast.cost;
-  std::string text =
-      llvm::formatv("at most {0} answer{1} to come, for at most ",
-                    forecast.answers, forecast.answers == 1 ? "" : "s");
+  std::string text = "at most " + counted(forecast.answers, "answer") +
+                     " to come, for at most ";
   if (cost.usd)
     text += llvm::formatv("{0:F4} USD, ", *cost.usd).str();
   text += llvm::formatv("{0} tokens", cost.tokens).str();

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Templates.h"
+#include "fsr/Support/Counted.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/bit.h"
@@ -126,8 +127,7 @@ void addArguments(const KernelTask &task, llvm::json::Object &data) {
         {"strides", join(argument.strides, ", ")},
         {"bytes", std::to_string(argument.extentBytes())},
         {"access", accessText(argument.access)},
-        {"alignment", std::to_string(argument.alignment) +
-                          (argument.alignment == 1 ? " byte" : " bytes")}});
+        {"alignment", counted(argument.alignment, "byte")}});
   }
   data["buffers"] = std::move(buffers);
   data["scalars"] = std::move(scalars);

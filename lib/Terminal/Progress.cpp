@@ -306,7 +306,7 @@ void Progress::event(const SearchEvent &event, double spentUsd) {
     break;
   }
   if (event.best && event.best->measurement)
-    state.best = gainText(*event.best->measurement);
+    state.best = gainText(*event.best);
   if (draws)
     draw();
   else if (kind == ProgressKind::Lines)
@@ -353,7 +353,12 @@ void Progress::print(const SearchEvent &event) {
     if (event.trial->measurement)
       out << llvm::formatv(" {0:f1} us ",
                            event.trial->measurement->candidateMedianUs)
-          << gainText(*event.trial->measurement);
+          << gainText(*event.trial);
+    else if ((event.trial->verdict == Verdict::Rejected ||
+              event.trial->verdict == Verdict::CompileFailed) &&
+             !store.empty())
+      out << "; see fsr-store show " << printable(store) << " "
+          << llvm::StringRef(event.trial->taskKey).take_front(12);
     break;
   }
   // In one piece: other writers share the stream, which has no buffer.

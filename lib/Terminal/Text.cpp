@@ -71,12 +71,25 @@ std::string fsr::oneLine(llvm::StringRef text, size_t columns) {
   return cut ? out + "…" : out;
 }
 
-std::string fsr::gainText(const Measurement &measurement) {
+std::string fsr::gainText(const Measurement &measurement, bool isModelled) {
   if (measurement.candidateUs.empty() && measurement.speedup == 0)
     return "";
+  // A model has no interval.
+  if (isModelled)
+    return llvm::formatv("{0:f2}x modelled", measurement.speedup).str();
   return llvm::formatv("{0:f2}x [{1:f2}, {2:f2}]", measurement.speedup,
                        measurement.speedupLow, measurement.speedupHigh)
       .str();
+}
+
+std::string fsr::gainText(const Trial &trial) {
+  return trial.measurement ? gainText(*trial.measurement, trial.isModelled)
+                           : std::string();
+}
+
+std::string fsr::gainText(const Record &record) {
+  return gainText(record.measurement,
+                  record.evidence.level == EvidenceLevel::Modelled);
 }
 
 std::string fsr::parametersText(const Parameters &parameters) {

@@ -8,6 +8,7 @@
 
 #include "Outcome.h"
 
+#include "fsr/Support/Counted.h"
 #include "fsr/Support/Printable.h"
 
 #include "mlir/IR/Remarks.h"
@@ -62,8 +63,7 @@ std::string summaryLine(llvm::ArrayRef<KernelOutcome> outcomes,
   }
   std::string line;
   llvm::raw_string_ostream os(line);
-  os << "fsr: " << outcomes.size()
-     << (outcomes.size() == 1 ? " kernel" : " kernels");
+  os << "fsr: " << counted(outcomes.size(), "kernel");
   if (outcomes.empty())
     return line;
   os << ": ";
@@ -104,11 +104,9 @@ std::string summaryLine(llvm::ArrayRef<KernelOutcome> outcomes,
     if (outcome.kind == KernelOutcome::Kind::Replaced)
       pending += outcome.pending.size();
   if (pending)
-    os << "; " << pending << (pending == 1 ? " answer" : " answers")
-       << " pending";
+    os << "; " << counted(pending, "answer") << " pending";
   if (skipped)
-    os << "; " << skipped << (skipped == 1 ? " record" : " records")
-       << " skipped";
+    os << "; " << counted(skipped, "record") << " skipped";
   os << "; details: --remarks-filter=fsr";
   return line;
 }

@@ -19,6 +19,7 @@
 
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/APInt.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -215,6 +216,53 @@ llvm::Expected<std::vector<Case>> readTable(const std::string &path) {
     cases.push_back(std::move(one));
   }
   return cases;
+}
+
+llvm::Error readProofs(const std::string &path, std::vector<Case> &cases) {
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (!buffer)
+    return makeError(ErrorKind::BadInput, "cannot read " + path + ": " +
+                                              buffer.getError().message());
+  llvm::SmallVector<llvm::StringRef, 0> lines;
+  (*buffer)->getBuffer().split(lines, '\n');
+  for (size_t i = 0; i < lines.size(); ++i) {
+    llvm::StringRef line = lines[i].trim();
+    if (line.empty() || line.starts_with("#"))
+      continue;
+    auto fail = [&](const llvm::Twine &message) {
+      return makeError(ErrorKind::BadInput,
+                       path + ":" + llvm::Twine(i + 1) + ": " + message);
+    };
+    auto [first, rest] = line.split(' ');
+    auto [second, verdict] = rest.split(' ');
+    // C++17 captures no bindings.
+    llvm::StringRef file = first, kernel = second;
+    auto [name, reason] = verdict.split(' ');
+    auto kind = llvm::StringSwitch<ProofClass>(name)
+                    .Case("dense", ProofClass::Dense)
+                    .Case("data", ProofClass::Data)
+                    .Case("choice", ProofClass::Choice)
+                    .Default(ProofClass::Unlisted);
+    if (kind == ProofClass::Unlisted)
+      return fail("no class '" + name + "'");
+    if (reason.trim().empty() != (kind == ProofClass::Dense))
+      return fail("a reason for all but 'dense'");
+    auto at = llvm::find_if(cases, [&](const Case &one) {
+      return one.file == file && one.kernel == kernel;
+    });
+    if (at == cases.end())
+      return fail("the table has no kernel '" + kernel + "' of '" + file + "'");
+    if (at->proof != ProofClass::Unlisted)
+      return fail("a second line for '" + kernel + "'");
+    at->proof = kind;
+    at->proofReason = reason.trim().str();
+  }
+  for (const Case &one : cases)
+    if (one.proof == ProofClass::Unlisted)
+      return makeError(ErrorKind::BadInput, path + ": no line for '" +
+                                                one.kernel + "' of '" +
+                                                one.file + "'");
+  return llvm::Error::success();
 }
 
 } // namespace fsr::ptx

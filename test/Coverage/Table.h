@@ -37,14 +37,26 @@ private:
   double value(const std::vector<uint8_t> &bytes, size_t i) const;
 };
 
+/// What the source says of a kernel's proof (proof.txt).
+enum class ProofClass : uint8_t {
+  Unlisted,
+  Dense, ///< Holds.
+  Data,  ///< Is broken.
+  Choice ///< Holds where the compiler makes no branch of a choice of values.
+};
+
 struct Case {
   unsigned line = 0;
   std::string file, kernel, check;
   LaunchShapeOf shape;
   std::vector<Argument> arguments;
+  ProofClass proof = ProofClass::Unlisted;
+  std::string proofReason; ///< Of what breaks it.
 };
 
 llvm::Expected<std::vector<Case>> readTable(const std::string &path);
+/// Each kernel of the table stands in the list once, and no other.
+llvm::Error readProofs(const std::string &path, std::vector<Case> &cases);
 
 /// Empty: right. Else one sentence about what is wrong.
 using Check = std::function<std::string(const Case &)>;

@@ -4,7 +4,8 @@
 // How much of what compilers make of CUDA C++ the virtual device runs. Each
 // kernel of kernels.txt is run whole, under each schedule where asked; its
 // answer is checked on the host. A finding or a wrong answer counts as not run;
-// fails below --least percent of what a compiler accepts.
+// fails below --least percent of what a compiler accepts, and where the proof
+// of a kernel that ran whole holds or is broken against what proof.txt says.
 //
 //===----------------------------------------------------------------------===//
 
@@ -68,7 +69,7 @@ void spoilAnswer(Argument &argument) {
 }
 
 llvm::Error runOnce(Loaded &in, Case &one, const LaunchOptions &options,
-                    std::string &wrong) {
+                    std::string &wrong, Proof &proof) {
   VirtualGpu &gpu = *in.gpu;
   auto parameters = gpu.parameters(in.module, one.kernel);
   if (!parameters)
@@ -93,6 +94,9 @@ llvm::Error runOnce(Loaded &in, Case &one, const LaunchOptions &options,
         if (llvm::Error error =
                 gpu.write(address, argument.before.data(), bytes))
           return error;
+      if (argument.isInitialized)
+        if (llvm::Error error = gpu.setTainted(address, bytes, true))
+          return error;
       from = &address;
       bytes = sizeof(address);
     }
@@ -107,6 +111,7 @@ llvm::Error runOnce(Loaded &in, Case &one, const LaunchOptions &options,
   auto result = gpu.launch(in.module, one.kernel, one.shape, block, options);
   if (!result)
     return result.takeError();
+  proof = result->proof;
   for (const Finding &finding : result->findings)
     if (wrong.empty())
       wrong = "finding: " + finding.text();
@@ -136,8 +141,35 @@ llvm::Error runOnce(Loaded &in, Case &one, const LaunchOptions &options,
   return llvm::Error::success();
 }
 
+struct ProofScore {
+  unsigned proved = 0, broken = 0, disagree = 0;
+};
+
+/// Prints what the device says of the proof, and where the list says otherwise.
+void compareProof(const Case &one, Schedule schedule, const Proof &proof,
+                  ProofScore &score) {
+  bool isFirst = schedule == Schedule::Lockstep;
+  if (isFirst)
+    ++(proof.holds ? score.proved : score.broken);
+  bool isRight = one.proof == ProofClass::Choice ||
+                 proof.holds == (one.proof == ProofClass::Dense);
+  if (isRight && !isFirst)
+    return;
+  llvm::outs() << "  " << one.file << ": " << one.kernel << ": "
+               << (proof.holds ? "proved" : "not proved: " + proof.broken);
+  if (!isRight) {
+    ++score.disagree;
+    llvm::outs() << " (" << nameOf(schedule) << "; proof.txt says "
+                 << (one.proof == ProofClass::Dense
+                         ? "dense"
+                         : "data: " + one.proofReason)
+                 << ')';
+  }
+  llvm::outs() << '\n';
+}
+
 /// Empty: ran whole.
-std::string runCase(Loaded &in, Case &one) {
+std::string runCase(Loaded &in, Case &one, ProofScore &proofs) {
   std::vector<Schedule> schedules{Schedule::Lockstep};
   if (allSchedules)
     schedules.insert(schedules.end(),
@@ -147,8 +179,11 @@ std::string runCase(Loaded &in, Case &one) {
     options.schedule = schedule;
     options.instructionBudget = 200'000'000;
     std::string wrong;
-    if (llvm::Error error = runOnce(in, one, options, wrong))
+    Proof proof;
+    if (llvm::Error error = runOnce(in, one, options, wrong, proof))
       wrong = toString(std::move(error));
+    if (wrong.empty() && !spoil)
+      compareProof(one, schedule, proof, proofs);
     if (!wrong.empty())
       return (schedule == Schedule::Lockstep
                   ? ""
@@ -160,6 +195,7 @@ std::string runCase(Loaded &in, Case &one) {
 
 struct Score {
   unsigned accepted = 0, whole = 0, all = 0;
+  ProofScore proofs;
   double percent() const { return accepted ? 100.0 * whole / accepted : 0; }
 };
 
@@ -214,7 +250,7 @@ llvm::Expected<Score> runAll(PtxCompiler &compiler, std::vector<Case> &cases) {
     ++score.accepted;
     auto start = std::chrono::steady_clock::now();
     std::string wrong =
-        file.refused.empty() ? runCase(file, one) : file.refused;
+        file.refused.empty() ? runCase(file, one, score.proofs) : file.refused;
     if (verbose)
       llvm::outs() << llvm::format("%7.2f s ",
                                    std::chrono::duration<double>(
@@ -235,6 +271,10 @@ int run() {
   auto cases = readTable(folder + "/kernels.txt");
   if (!cases) {
     llvm::errs() << "error: " << toString(cases.takeError()) << '\n';
+    return 2;
+  }
+  if (llvm::Error error = readProofs(folder + "/proof.txt", *cases)) {
+    llvm::errs() << "error: " << toString(std::move(error)) << '\n';
     return 2;
   }
   const char *wanted = std::getenv("FSR_COVERAGE");
@@ -260,7 +300,12 @@ int run() {
                  << score->all << ", run whole " << score->whole << " of "
                  << score->accepted
                  << llvm::format(" (%.1f %%)\n", score->percent());
-    failed |= score->percent() < least;
+    const ProofScore &proofs = score->proofs;
+    if (!spoil)
+      llvm::outs() << compiler->name << ": proved " << proofs.proved
+                   << ", not proved " << proofs.broken << ", against proof.txt "
+                   << proofs.disagree << '\n';
+    failed |= score->percent() < least || proofs.disagree;
   }
   if (!any) {
     llvm::errs() << "error: no such compiler is installed\n";

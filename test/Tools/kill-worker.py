@@ -41,9 +41,7 @@ def is_device_worker(pid):
     except OSError:
         return False
     name = os.path.basename(words[0]) if words else b""
-    return name == b"fsr-scripted-worker" or (
-        name == b"fsr-worker" and b"device" in words
-    )
+    return name == b"fsr-worker" and b"device" in words
 
 
 def search(args, store, report, kill_after=None):

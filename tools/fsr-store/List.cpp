@@ -25,8 +25,7 @@ static Row rowOf(const TaskHistory &task) {
   std::string best = "-";
   if (!task.records.empty()) {
     const Record &record = task.records.front();
-    best = gainText(record.measurement) + " " +
-           printable(record.measurement.device);
+    best = gainText(record) + " " + printable(record.measurement.device);
     if (record.evidence.level != EvidenceLevel::Measured)
       best += (" (evidence " + nameOf(record.evidence.level) + ")").str();
   }

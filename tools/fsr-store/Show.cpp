@@ -12,6 +12,7 @@
 #include "Diff.h"
 
 #include "fsr/Search/Search.h"
+#include "fsr/Support/Counted.h"
 #include "fsr/Support/Error.h"
 #include "fsr/Support/Hash.h"
 #include "fsr/Terminal/Text.h"
@@ -91,8 +92,9 @@ void Shower::head() {
   llvm::StringRef name = task.kernelName(), target = task.target();
   os << coloured(os, Colour::Bold, name.empty() ? "?" : printable(name)) << "  "
      << (target.empty() ? "?" : printable(target)) << "  " << task.key << "\n";
-  os << task.talks.size() << " talks, " << task.records.size()
-     << " records, trials: " << countsText(task.trials) << "\n";
+  os << counted(task.talks.size(), "talk") << ", "
+     << counted(task.records.size(), "record")
+     << ", trials: " << countsText(task.trials) << "\n";
   if (!task.records.empty()) {
     const Measurement &measurement = task.records.front().measurement;
     os << llvm::formatv("original {0:f1} us on ", measurement.originalMedianUs)
@@ -104,11 +106,11 @@ void Shower::trial(const Trial &trial, size_t width) {
   llvm::StringRef verdict = nameOf(trial.verdict);
   os << "      " << padded(parametersText(trial.parameters), width) << "  "
      << coloured(os, colourOf(trial.verdict), padded(verdict, 14));
-  bool isTimed = trial.measurement && !gainText(*trial.measurement).empty();
+  bool isTimed = !gainText(trial).empty();
   if (isTimed)
     os << llvm::formatv("  {0,10:f1} us  ",
                         trial.measurement->candidateMedianUs)
-       << gainText(*trial.measurement);
+       << gainText(trial);
   auto record = llvm::find_if(task.records, [&](const Record &record) {
     return record.parameters == trial.parameters &&
            record.candidate.hash() == trial.candidateHash;
@@ -170,8 +172,7 @@ void Shower::records() {
   for (const Record &record : task.records)
     os << "  " << shortHash(record.id) << "  "
        << nameOf(Place{record.round, record.slot}) << "  "
-       << parametersText(record.parameters) << "  "
-       << gainText(record.measurement) << "  "
+       << parametersText(record.parameters) << "  " << gainText(record) << "  "
        << printable(record.measurement.device) << ", built for "
        << printable(record.chip) << ", evidence "
        << nameOf(record.evidence.level) << ", by " << printable(record.provider)

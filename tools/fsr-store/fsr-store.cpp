@@ -12,6 +12,7 @@
 
 #include "fsr/Store/Inventory.h"
 #include "fsr/Store/Store.h"
+#include "fsr/Support/Counted.h"
 #include "fsr/Support/Error.h"
 #include "fsr/Support/Tool.h"
 #include "fsr/Terminal/Text.h"
@@ -154,12 +155,12 @@ static int runVerify() {
         });
   if (error)
     return fail(std::move(error));
-  llvm::outs() << records << " records, " << tasks << " tasks, " << talks
-               << " talks, " << trials << " trials";
+  llvm::outs() << counted(records, "record") << ", " << counted(tasks, "task")
+               << ", " << counted(talks, "talk") << ", "
+               << counted(trials, "trial");
   if (strengths)
-    llvm::outs() << ", " << strengths << " tests of tasks";
-  llvm::outs() << " are whole; " << faults
-               << (faults == 1 ? " fault\n" : " faults\n");
+    llvm::outs() << ", " << counted(strengths, "test") << " of tasks";
+  llvm::outs() << " are whole; " << counted(faults, "fault") << "\n";
   return faults ? exitFaults : 0;
 }
 

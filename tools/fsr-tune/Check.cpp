@@ -210,9 +210,9 @@ static void print(const Trial &trial, llvm::raw_ostream &os) {
     os << llvm::formatv("  original {0:f2} us, candidate {1:f2} us: ",
                         trial.measurement->originalMedianUs,
                         trial.measurement->candidateMedianUs)
-       << gainText(*trial.measurement);
+       << gainText(trial);
     if (trial.isModelled)
-      os << " modelled for ";
+      os << " for ";
     else
       os << " by " << trial.measurement->originalUs.size() << " pairs on ";
     os << printable(trial.measurement->device) << "\n";

@@ -9,6 +9,7 @@
 #include "Commands.h"
 
 #include "fsr/Search/Report.h"
+#include "fsr/Support/Counted.h"
 #include "fsr/Support/Error.h"
 #include "fsr/Support/Files.h"
 #include "fsr/Support/Hash.h"
@@ -24,9 +25,9 @@ using namespace fsr;
 static void printSpending(const ChatSpending &spent, llvm::raw_ostream &os) {
   if (!spent.calls)
     return;
-  os << llvm::formatv("spent    {0} calls, {1} tokens in, {2} out, ${3:f4}\n",
-                      spent.calls, spent.promptTokens, spent.answerTokens,
-                      spent.usd);
+  os << llvm::formatv("spent    {0}, {1} tokens in, {2} out, ${3:f4}\n",
+                      counted(spent.calls, "call"), spent.promptTokens,
+                      spent.answerTokens, spent.usd);
 }
 
 static int conclude(const KernelTask &task, const TuneOptions &options,
@@ -34,14 +35,13 @@ static int conclude(const KernelTask &task, const TuneOptions &options,
   std::string name = printable(task.name);
   for (const std::string &remark : found.remarks)
     llvm::errs() << "fsr-tune: " << printable(remark) << "\n";
-  os << name << ": " << countsText(found.trials) << " (trials), " << found.asked
-     << " answers asked for, " << found.reused << " reused, ended by "
-     << nameOf(found.stop) << "\n";
+  os << name << ": " << countsText(found.trials) << " (trials), "
+     << counted(found.asked, "answer") << " asked for, " << found.reused
+     << " reused, ended by " << nameOf(found.stop) << "\n";
   if (found.winner) {
     const Record &record = *found.winner;
     os << "winner   r" << record.round << "-s" << record.slot << " "
-       << parametersText(record.parameters) << ": "
-       << gainText(record.measurement)
+       << parametersText(record.parameters) << ": " << gainText(record)
        << llvm::formatv(", {0:f1} us -> {1:f1} us, ",
                         record.measurement.originalMedianUs,
                         record.measurement.candidateMedianUs)

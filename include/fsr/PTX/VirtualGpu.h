@@ -173,7 +173,8 @@ public:
   virtual llvm::Error copy(uint64_t to, uint64_t from, uint64_t bytes) = 0;
   /// Makes the range read-only for kernels, or writable again.
   virtual llvm::Error setConst(uint64_t address, bool isConst) = 0;
-  /// Says that the bytes hold no data of a buffer: for `Proof`.
+  /// Says whether the bytes are data, which another run of the launch may find
+  /// otherwise: for `Proof`. What the host wrote is not, unless it is said.
   virtual llvm::Error setTainted(uint64_t address, uint64_t bytes,
                                  bool isTainted) = 0;
   /// Forgets that anything was written there.

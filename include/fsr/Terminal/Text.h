@@ -30,8 +30,11 @@ std::string coloured(const llvm::raw_ostream &os, Colour colour,
 /// The first line, with "…" where there is more or it is longer than `columns`.
 std::string oneLine(llvm::StringRef text, size_t columns);
 
-/// "13.62x [13.50, 13.70]"; empty where nothing was timed.
-std::string gainText(const Measurement &measurement);
+/// "13.62x [13.50, 13.70]", or "13.62x modelled"; empty where nothing was
+/// timed.
+std::string gainText(const Measurement &measurement, bool isModelled);
+std::string gainText(const Trial &trial); ///< Empty where nothing was timed.
+std::string gainText(const Record &record);
 
 /// "HINT=0 ROWS=1"; "-" where there are none.
 std::string parametersText(const Parameters &parameters);

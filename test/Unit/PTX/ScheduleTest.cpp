@@ -169,7 +169,7 @@ TEST_F(ScheduleTest, BlocksThatDoNotFitAreNotWaitedFor) {
     exit;
   )");
   words.assign(64, 0);
-  Finding finding = runFaulty(allWait, FindingKind::Budget);
+  Finding finding = runFaulty(allWait, FindingKind::Deadlock);
   EXPECT_EQ(words[0], 32u);
   shape.cooperative = true;
   llvm::Expected<LaunchResult> result = tryRun(allWait);

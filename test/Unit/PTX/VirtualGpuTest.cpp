@@ -2,7 +2,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Modules with their variables, launches with their limits, and what a launch
-// tells: counters, fidelity, proof.
+// tells: counters, fidelity.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,7 +66,7 @@ TEST_F(VirtualGpuTest, VariablesOfModules) {
   EXPECT_EQ(toString(gpu->symbol(module, "nothing").takeError()),
             "the module has no variable \"nothing\"");
   EXPECT_EQ(toString(gpu->parameters(module, "nothing").takeError()),
-            "the module has no kernel \"nothing\"");
+            "the module has no kernel \"nothing\"; it has k");
   EXPECT_EQ(toString(gpu->launch(module, "k", shape, {}, options).takeError()),
             "launch of k: a parameter block of 0 bytes, wanted 8");
   cantFail(gpu->unloadModule(module));
@@ -178,88 +178,6 @@ TEST_F(VirtualGpuTest, SizesThatNobodyHas) {
   EXPECT_TRUE(llvm::StringRef(error).ends_with(
       "more than 16384 registers live at once"))
       << error;
-}
-
-/// Loads word %t, which depends on data, into %r1.
-const char *const loadOwn = R"(
-  mul.wide.u32 %rd1, %t, 4;
-  add.u64 %rd2, %rd1, %out;
-  ld.global.u32 %r1, [%rd2];
-)";
-
-class ProofTest : public VirtualGpuTest {
-protected:
-  Proof prove(llvm::StringRef body) {
-    unsigned module = cantFail(gpu->loadModule(kernel(loadOwn + body.str())));
-    uint64_t address = cantFail(gpu->allocate(4096));
-    cantFail(gpu->fill(address, 0, 4, 1024));
-    cantFail(gpu->setTainted(address, 4096, true));
-    uint8_t params[8];
-    std::memcpy(params, &address, 8);
-    LaunchResult result =
-        cantFail(gpu->launch(module, "k", shape, params, options));
-    for (const Finding &finding : result.findings)
-      ADD_FAILURE() << finding.text();
-    return result.proof;
-  }
-  void expectBroken(llvm::StringRef body, llvm::StringRef why) {
-    Proof proof = prove(body);
-    EXPECT_FALSE(proof.holds);
-    EXPECT_TRUE(llvm::StringRef(proof.broken).ends_with(why)) << proof.broken;
-  }
-};
-
-TEST_F(ProofTest, HoldsWhereDataIsOnlyData) {
-  Proof proof = prove(R"(
-    add.u32 %r2, %r1, 1;
-    setp.lt.u32 %p1, %r2, 5;
-    selp.u32 %r3, %r2, 7, %p1;
-    @%p1 add.u32 %r3, %r3, 1;
-    shfl.sync.bfly.b32 %r4, %r3, 1, 31, -1;
-    st.global.u32 [%rd2], %r4;
-    exit;
-  )");
-  EXPECT_TRUE(proof.holds) << proof.broken;
-}
-
-TEST_F(ProofTest, BreaksAtABranch) {
-  expectBroken("setp.lt.u32 %p1, %r1, 5;\n@%p1 bra END;\nEND:\nexit;",
-               "(PTX line 19 `@%p1 bra END;`): a branch depends on buffer "
-               "contents");
-}
-
-TEST_F(ProofTest, BreaksAtAnAddress) {
-  expectBroken("add.u32 %r2, %r1, %t;\nmul.wide.u32 %rd3, %r2, 4;\n"
-               "add.u64 %rd4, %rd3, %out;\nst.global.u32 [%rd4], %t;\nexit;",
-               "an address depends on buffer contents");
-}
-
-TEST_F(ProofTest, BreaksThroughAShuffle) {
-  // The index of another lane is data: which value is read is, too.
-  expectBroken("shfl.sync.idx.b32 %r2, %t, %r1, 31, -1;\n"
-               "setp.eq.u32 %p1, %r2, 77;\n@%p1 bra END;\nEND:\nexit;",
-               "a branch depends on buffer contents");
-}
-
-TEST_F(ProofTest, BreaksAtAGuardOfMemory) {
-  expectBroken("setp.eq.u32 %p1, %r1, 77;\n@%p1 st.global.u32 [%rd2], %t;\n"
-               "exit;",
-               "whether memory is touched depends on buffer contents");
-}
-
-TEST_F(ProofTest, AGuardMakesItsResultDepend) {
-  expectBroken("setp.eq.u32 %p1, %r1, 77;\nmov.u32 %r2, 0;\n"
-               "@%p1 mov.u32 %r2, 1;\nsetp.eq.u32 %p2, %r2, 1;\n"
-               "@%p2 bra END;\nEND:\nexit;",
-               "a branch depends on buffer contents");
-}
-
-TEST_F(ProofTest, IsNotClaimedWithoutItsChecks) {
-  options.trackTaint = false;
-  expectBroken("exit;", "taint was not tracked");
-  options.trackTaint = true;
-  options.checkRaces = false;
-  expectBroken("exit;", "races were not looked for");
 }
 
 class UninitializedTest : public VirtualGpuTest {};

@@ -103,3 +103,77 @@ KERNEL grid_barrier_of_too_many(int *count, int *out, int total) {
   }
   out[blockIdx.x * blockDim.x + threadIdx.x] = 1;
 }
+
+KERNEL lock_taken_twice(int *lock, int *out) {
+  if (threadIdx.x == 0) {
+    while (atomicCAS(lock, 0, 1) != 0)
+      ;
+    __threadfence();
+    FIX(atomicExch(lock, 0);)
+    while (atomicCAS(lock, 0, 1) != 0) // FAULT
+      __nanosleep(20);
+    __threadfence();
+    atomicExch(lock, 0);
+  }
+  out[threadIdx.x] = 1;
+}
+
+// Each block holds what the other one wants.
+KERNEL blocks_in_opposite_order(int *locks, int *out) {
+  int own = blockIdx.x, other = own ^ 1;
+  if (threadIdx.x == 0) {
+    while (atomicCAS(&locks[own], 0, 1) != 0)
+      ;
+    __threadfence();
+    FIX(atomicExch(&locks[own], 0);)
+    atomicAdd(&locks[2], 1);
+    while (atomicAdd(&locks[2], 0) < 2) // FAULT
+      ;
+    while (atomicCAS(&locks[other], 0, 1) != 0) // FAULT
+      ;
+    __threadfence();
+    atomicExch(&locks[other], 0);
+    PICK(, atomicExch(&locks[own], 0));
+  }
+  out[blockIdx.x * 32 + threadIdx.x] = 1;
+}
+
+// One thread of the block never arrives.
+KERNEL phase_never_completed(int *out) {
+  __shared__ alignas(8) unsigned long long barrier;
+  unsigned at = (unsigned)__cvta_generic_to_shared(&barrier);
+  if (threadIdx.x == 0)
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 64;" ::"r"(at));
+  __syncthreads();
+  if (PICK(true, threadIdx.x != 40))
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(at)
+                 : "memory");
+  unsigned done;
+  do
+    asm volatile("{\n"
+                 "  .reg .pred p;\n"
+                 "  mbarrier.test_wait.parity.shared::cta.b64 p, [%1], 0;\n"
+                 "  selp.u32 %0, 1, 0, p;\n"
+                 "}"
+                 : "=r"(done)
+                 : "r"(at) // FAULT
+                 : "memory");
+  while (!done); // FAULT
+  out[threadIdx.x] = 1;
+}
+
+// All blocks are there at once, and the last one leaves before the barrier.
+KERNEL grid_barrier_without_a_block(int *count, int *out) {
+  if (PICK(false, blockIdx.x == gridDim.x - 1))
+    return;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();
+    atomicAdd(count, 1);
+    while (*(volatile int *)count < (int)gridDim.x) // FAULT
+      ;
+    __threadfence();
+  }
+  __syncthreads(); // FAULT
+  out[blockIdx.x * blockDim.x + threadIdx.x] = 1;
+}
