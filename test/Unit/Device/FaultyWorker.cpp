@@ -15,9 +15,10 @@
 // of its turn (lists are split by --then; the last repeats). --log adds a line
 // for each request: op, then hashes and sizes.
 //
-// Moments: the answer to `hello`, `probe` or `strength`; a request `evaluate`, before the
-// worker gets it; its `result`; else the first `started` whose phase begins so.
-// Steps, with the frame at hand, which goes on last unless a step said when:
+// Moments: the answer to `hello`, `probe` or `strength`; a request `evaluate`,
+// before the worker gets it; its `result`; else the first `started` whose phase
+// begins so. Steps, with the frame at hand, which goes on last unless a step
+// said when:
 //
 //   PATH=VALUE      sets a field (evidence.checks.0.passed=false); JSON, or
 //   text send            hands the frame on die, exit=N     SIGKILL, or an end
