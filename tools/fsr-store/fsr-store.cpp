@@ -127,8 +127,7 @@ static int runShow() {
 static int runVerify() {
   if (llvm::Error error = openStore(store, StoreMode::Read).takeError())
     return fail(std::move(error));
-  size_t records = 0, tasks = 0, talks = 0, trials = 0, strengths = 0,
-         faults = 0;
+  size_t records = 0, tasks = 0, talks = 0, trials = 0, faults = 0;
   auto say = [](bool isFault, llvm::StringRef path, llvm::StringRef note) {
     llvm::outs() << coloured(llvm::outs(), isFault ? Colour::Bad : Colour::Dim,
                              isFault ? "fault" : "note")
@@ -139,7 +138,6 @@ static int runVerify() {
     tasks += entry.get<KernelTask>() != nullptr;
     talks += entry.get<Talk>() != nullptr;
     trials += entry.get<Trial>() != nullptr;
-    strengths += entry.get<TaskStrength>() != nullptr;
     if (entry.state == StoreEntry::State::Whole)
       return llvm::Error::success();
     bool isFault = entry.state == StoreEntry::State::Faulty;
@@ -157,10 +155,8 @@ static int runVerify() {
     return fail(std::move(error));
   llvm::outs() << counted(records, "record") << ", " << counted(tasks, "task")
                << ", " << counted(talks, "talk") << ", "
-               << counted(trials, "trial");
-  if (strengths)
-    llvm::outs() << ", " << counted(strengths, "test") << " of tasks";
-  llvm::outs() << " are whole; " << counted(faults, "fault") << "\n";
+               << counted(trials, "trial")
+               << " are whole; " << counted(faults, "fault") << "\n";
   return faults ? exitFaults : 0;
 }
 

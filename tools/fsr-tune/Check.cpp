@@ -300,6 +300,7 @@ int CheckReport::conclude(llvm::raw_ostream &os) const {
     os << count(isEqual) << " of " << trials.size() << " equal, "
        << count(isAccepted) << " accepted\n";
   if (!weak.empty()) {
+    os.flush();
     llvm::errs() << "fsr-tune: " << printable(task.name) << ": "
                  << printable(weak) << "\n";
     return exits::weak;

@@ -221,26 +221,25 @@ static llvm::Expected<int> runSearchCommand(const KernelTask &task) {
   return searchTask(task, options);
 }
 
-/// An answer of an LLM, or a .cu file with a plan beside it. The inner error is
-/// about what the files say, the outer one about the files.
-static llvm::Expected<llvm::Expected<Candidate>> readCandidate() {
-  auto read = [](llvm::StringRef path) -> llvm::Expected<std::string> {
-    llvm::Expected<std::string> text = readFile(path, maxAnswerBytes);
-    if (!text)
-      return makeError(ErrorKind::BadInput, llvm::toString(text.takeError()));
-    return text;
+/// An answer of an LLM, or a .cu file and its plan: what the files hold. What
+/// they say is not judged here.
+static llvm::Error readCandidate(std::string &text,
+                                 std::optional<std::string> &planText) {
+  auto read = [](llvm::StringRef path, std::string &into) -> llvm::Error {
+    llvm::Expected<std::string> bytes = readFile(path, maxAnswerBytes);
+    if (!bytes)
+      return makeError(ErrorKind::BadInput, llvm::toString(bytes.takeError()));
+    into = std::move(*bytes);
+    return llvm::Error::success();
   };
-  llvm::Expected<std::string> text = read(candidateFile);
-  if (!text)
-    return text.takeError();
+  if (llvm::Error error = read(candidateFile, text))
+    return error;
   llvm::StringRef stem = candidateFile;
   if (!stem.consume_back(".cu") && plan.empty())
-    return parseAnswer(*text);
-  llvm::Expected<std::string> planText =
-      read(plan.empty() ? (stem + ".json").str() : plan);
-  if (!planText)
-    return addContext(planText.takeError(), "the plan of " + candidateFile);
-  return parseCandidate(*text, *planText);
+    return llvm::Error::success();
+  return addContext(
+      read(plan.empty() ? (stem + ".json").str() : plan, planText.emplace()),
+      "the plan of " + candidateFile);
 }
 
 static llvm::Expected<int> runCheckCommand(const KernelTask &task) {
@@ -259,10 +258,13 @@ static llvm::Expected<int> runCheckCommand(const KernelTask &task) {
                        "option set: got '" + one + "', wanted NAME=INTEGER");
     options.fixed[name.str()] = value;
   }
-  llvm::Expected<llvm::Expected<Candidate>> candidate = readCandidate();
-  if (!candidate)
-    return candidate.takeError();
-  return checkCandidate(task, std::move(*candidate), options);
+  std::string text;
+  std::optional<std::string> planText;
+  if (llvm::Error error = readCandidate(text, planText))
+    return error;
+  return checkCandidate(
+      task, planText ? parseCandidate(text, *planText) : parseAnswer(text),
+      options);
 }
 
 static llvm::Expected<int> run() {
