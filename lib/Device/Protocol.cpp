@@ -203,19 +203,18 @@ static bool readSeed(llvm::StringRef text, uint64_t &seed, Path path) {
 }
 
 Value fsr::toJSON(const WireEvaluate &value) {
-  return Object{
-      {"op", "evaluate"},
-      {"task", withoutTexts(value.task)},
-      {"reference", value.referenceHash},
-      {"candidate", value.candidateHash},
-      {"plan", toJSON(value.plan)},
-      {"seed", seedText(value.options.seed)},
-      {"full", value.options.full},
-      {"measure", value.options.measure},
-      {"max_pairs", value.options.maxPairs},
-      {"gpu_seconds", value.options.gpuSeconds},
-      {"reference_resources", value.referenceResources},
-      {"candidate_resources", value.candidateResources}};
+  return Object{{"op", "evaluate"},
+                {"task", withoutTexts(value.task)},
+                {"reference", value.referenceHash},
+                {"candidate", value.candidateHash},
+                {"plan", toJSON(value.plan)},
+                {"seed", seedText(value.options.seed)},
+                {"full", value.options.full},
+                {"measure", value.options.measure},
+                {"max_pairs", value.options.maxPairs},
+                {"gpu_seconds", value.options.gpuSeconds},
+                {"reference_resources", value.referenceResources},
+                {"candidate_resources", value.candidateResources}};
 }
 
 static bool isHash(llvm::StringRef text) {

@@ -95,9 +95,9 @@ struct WorkEstimate {
 /// normal(mean, deviation), uniform(low, high), loguniform(low, high),
 /// bernoulli(p), signs(p) (-1 or 1 with probability p, else 0), integers(low,
 /// high) (both included), equal(value), onehot(value), alternating(large,
-/// small), zeros, denormal, iota, drifting(mean, deviation) (normal, with a mean
-/// and a deviation that the seed draws: what averages over many elements does
-/// not come out the same for every seed).
+/// small), zeros, denormal, iota, drifting(mean, deviation) (normal, with a
+/// mean and a deviation that the seed draws: what averages over many elements
+/// does not come out the same for every seed).
 struct FillRecipe {
   std::string family = "normal";
   std::vector<double> parameters;
