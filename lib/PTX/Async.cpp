@@ -2,13 +2,14 @@
 //===----------------------------------------------------------------------===//
 //
 // See Decode.h for what belongs to this family. Here: which part of it an
-// instruction belongs to, fences between proxies, and the barrier of a cluster,
-// which has one block.
+// instruction belongs to, fences between proxies, and the forms of the barrier
+// of a cluster; Cluster.cpp says what it does.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Async.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using llvm::StringRef;
@@ -20,74 +21,41 @@ namespace {
 
 void nothing(Warp &, const Op &, LaneMask) {}
 
-/// What is released at the barrier of the cluster; no variable lies there.
-constexpr uint64_t clusterPlace = sharedWindow + windowBytes - 8;
-
-void arriveCluster(Warp &warp, const Op &op, LaneMask active) {
-  BlockAsync &async = asyncOf(warp);
-  for (LaneMask rest = active; rest; rest &= rest - 1) {
-    unsigned lane = __builtin_ctz(rest), thread = warp.threadIndex(lane);
-    if (async.clusterArrivals[thread] != async.clusterWaits[thread]) {
-      warp.fatal(op, lane, FindingKind::BarrierMismatch, 0,
-                 "arrives twice without a wait between");
-      return;
-    }
-    ++async.clusterArrivals[thread];
-  }
-  if (warp.checksRaces)
-    publishAt(warp, active, clusterPlace, Scope::Cluster, op.immediate,
-              /*isUpdate=*/true);
-}
-
-void waitCluster(Warp &warp, const Op &op, LaneMask active) {
-  BlockAsync &async = asyncOf(warp);
-  uint64_t least = ~uint64_t(0);
-  for (const auto &one : warp.block->warps)
-    for (LaneMask rest = one->existing & ~one->exited; rest; rest &= rest - 1)
-      least = std::min(
-          least, async.clusterArrivals[one->threadIndex(__builtin_ctz(rest))]);
-  LaneMask passed = 0;
-  for (LaneMask rest = active; rest; rest &= rest - 1) {
-    unsigned lane = __builtin_ctz(rest), thread = warp.threadIndex(lane);
-    uint64_t arrivals = async.clusterArrivals[thread];
-    if (arrivals == async.clusterWaits[thread]) {
-      warp.fatal(op, lane, FindingKind::BarrierMismatch, 0,
-                 "waits without having arrived");
-      return;
-    }
-    if (least < arrivals) {
-      warp.mustWait |= LaneMask(1) << lane;
-      continue;
-    }
-    ++async.clusterWaits[thread];
-    passed |= LaneMask(1) << lane;
-  }
-  if (passed && warp.checksRaces)
-    learnAt(warp, passed, clusterPlace, Scope::Cluster, /*isOrdering=*/true,
-            /*isUpdate=*/false);
-}
-
 Decoded decodeCluster(Decoder &decoder, Op &op) {
   const Instruction &instruction = decoder.instruction();
   bool isArrival = instruction.has("arrive"), isWait = instruction.has("wait");
-  op.immediate = 1;
+  auto *info = decoder.makeInfo<BarrierInfo>();
+  info->isAligned = false;
   for (StringRef modifier : instruction.modifiers) {
     if (modifier == "relaxed" && isArrival)
-      op.immediate = 0;
+      info->isRelaxed = true;
+    else if (modifier == "aligned")
+      info->isAligned = true;
     else if (modifier != "cluster" && modifier != "arrive" &&
-             modifier != "wait" && modifier != "aligned" &&
-             !(modifier == "release" && isArrival) &&
+             modifier != "wait" && !(modifier == "release" && isArrival) &&
              !(modifier == "acquire" && isWait))
       return decoder.failModifier(modifier);
   }
   if (isArrival == isWait || !decoder.expectOperands(0))
     return decoder.fail("expected .arrive or .wait");
-  for (unsigned size : decoder.owner().requiredCluster)
-    if (size > 1)
-      return decoder.fail("clusters of several blocks are not supported");
+  info->kind = isWait ? BarrierInfo::Kind::ClusterWait
+                      : BarrierInfo::Kind::ClusterArrive;
   op.opClass = OpClass::Barrier;
-  op.control = isWait ? Control::Wait : Control::Plain;
-  op.run = isWait ? waitCluster : arriveCluster;
+  op.control = Control::Barrier;
+  op.info = info;
+  return Decoded::Done;
+}
+
+/// A fence whose form is this and no other orders as one of the cluster does.
+Decoded clusterFence(Decoder &decoder, Op &op,
+                     llvm::ArrayRef<StringRef> wanted) {
+  if (llvm::ArrayRef<StringRef>(decoder.instruction().modifiers) != wanted ||
+      !decoder.expectOperands(0))
+    return decoder.fail("fence." + llvm::join(wanted, ".") + " wanted");
+  auto *info = decoder.makeInfo<FenceInfo>();
+  info->scope = Scope::Cluster;
+  op.control = Control::Fence;
+  op.info = info;
   return Decoded::Done;
 }
 
@@ -95,19 +63,17 @@ Decoded decodeCluster(Decoder &decoder, Op &op) {
 Decoded decodeFence(Decoder &decoder, Op &op) {
   const Instruction &instruction = decoder.instruction();
   op.opClass = OpClass::Barrier;
-  if (instruction.has("mbarrier_init")) {
-    static constexpr StringRef wanted[] = {"mbarrier_init", "release",
-                                           "cluster"};
-    if (llvm::ArrayRef<StringRef>(instruction.modifiers) !=
-            llvm::ArrayRef<StringRef>(wanted) ||
-        !decoder.expectOperands(0))
-      return decoder.fail("fence.mbarrier_init.release.cluster wanted");
-    auto *info = decoder.makeInfo<FenceInfo>();
-    info->scope = Scope::Cluster;
-    op.control = Control::Fence;
-    op.info = info;
-    return Decoded::Done;
-  }
+  if (instruction.has("mbarrier_init"))
+    return clusterFence(decoder, op, {"mbarrier_init", "release", "cluster"});
+  bool isGeneric = instruction.has("async::generic");
+  if (isGeneric && instruction.has("acquire"))
+    return clusterFence(decoder, op,
+                        {"proxy", "async::generic", "acquire",
+                         "sync_restrict::shared::cluster", "cluster"});
+  if (isGeneric && instruction.has("release"))
+    return clusterFence(decoder, op,
+                        {"proxy", "async::generic", "release",
+                         "sync_restrict::shared::cta", "cluster"});
   for (StringRef modifier : instruction.modifiers) {
     bool isKnown =
         llvm::StringSwitch<bool>(modifier)
@@ -132,8 +98,8 @@ Decoded decodeAsync(Decoder &decoder, Op &op) {
   StringRef opcode = instruction.opcode;
   if (opcode == "mbarrier")
     return decodeMbarrier(decoder, op);
-  if (opcode == "cp" && instruction.has("reduce"))
-    return decoder.fail("copies that reduce are not supported");
+  if ((opcode == "st" || opcode == "red") && instruction.has("async"))
+    return decodeRemote(decoder, op);
   if (opcode == "cp" && instruction.has("bulk"))
     return decodeBulk(decoder, op);
   if (opcode == "cp" && instruction.has("mbarrier"))

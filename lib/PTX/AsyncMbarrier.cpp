@@ -32,7 +32,9 @@ constexpr unsigned phaseShift = 20;
 
 struct MbarrierInfo {
   MemoryInfo access;
-  Scope scope = Scope::Block;
+  /// None is written: the whole cluster, which PTX does not promise, but all
+  /// pipelines of several blocks count on.
+  std::optional<Scope> scope;
   bool isOrdering = true; ///< Not `.relaxed`.
   bool isDrop = false, isNoComplete = false, hasBytes = false;
   bool hasResult = false, hasCount = false;
@@ -45,6 +47,11 @@ void forLanes(LaneMask active, Body body) {
     body(unsigned(__builtin_ctz(rest)));
 }
 
+Scope scopeOf(const Warp &warp, const MbarrierInfo &info) {
+  bool isAlone = warp.block->cluster->blocks.size() == 1;
+  return info.scope.value_or(isAlone ? Scope::Block : Scope::Cluster);
+}
+
 const MbarrierInfo &infoOf(const Op &op) {
   return *static_cast<const MbarrierInfo *>(op.info);
 }
@@ -55,11 +62,28 @@ bool checkPlace(Warp &warp, const Op &op, unsigned lane, const MemoryInfo &info,
   if (!checkLane(warp, op, lane, info, address, barrierBytes, barrierBytes,
                  isWrite, checked))
     return false;
-  if (checked.place.space == Space::Shared)
+  if (checked.place.space != Space::Shared) {
+    warp.fatal(op, lane, FindingKind::OutOfBounds,
+               genericAddress(checked.place),
+               "an mbarrier has to lie in shared memory");
+    return false;
+  }
+  if (info.space == Space::SharedCluster ||
+      checked.place.region->block == warp.block)
     return true;
   warp.fatal(op, lane, FindingKind::OutOfBounds, genericAddress(checked.place),
-             "an mbarrier has to lie in shared memory");
+             "an mbarrier of another block is reached by .shared::cluster "
+             "alone, and nobody else can wait there");
   return false;
+}
+
+void beginPhase(const MbarrierSpot &spot, Mbarrier &barrier) {
+  const std::vector<Block *> &blocks = spot.block->cluster->blocks;
+  barrier.arrived.resize(blocks.size());
+  for (auto [arrivals, block] : llvm::zip(barrier.arrived, blocks)) {
+    arrivals.lanes.clear();
+    arrivals.firstTick = block->clock->tick;
+  }
 }
 
 void initialize(Warp &warp, const Op &op, LaneMask active) {
@@ -80,14 +104,14 @@ void initialize(Warp &warp, const Op &op, LaneMask active) {
     touchBytes(warp, op, lane, checked, barrierBytes, info.access, true);
     std::memset(checked.data, 0, barrierBytes);
     std::memset(checked.state, Written, barrierBytes);
-    BlockAsync &async = asyncOf(warp);
+    BlockAsync &async = asyncOf(*warp.block);
     Mbarrier &barrier = async.barriers[checked.place.offset];
     if (barrier.expected)
       warp.remark(op, lane, FindingKind::BarrierMismatch, at[lane],
                   "an mbarrier is made where there is one");
     barrier = Mbarrier();
     barrier.expected = barrier.pending = count;
-    barrier.firstTick = clockOf(warp).block->tick;
+    beginPhase({warp.block, checked.place.offset}, barrier);
   });
 }
 
@@ -96,16 +120,17 @@ void invalidate(Warp &warp, const Op &op, LaneMask active) {
   uint64_t at[warpLanes];
   lanesAddresses(warp, op, info.access, op.operand(0), at);
   forLanes(active, [&](unsigned lane) {
-    uint64_t offset;
-    if (!findMbarrier(warp, op, lane, info.access, at[lane], offset))
+    MbarrierSpot spot;
+    if (!findMbarrier(warp, op, lane, info.access, at[lane], spot))
       return;
     // Who counts on it afterwards finds none, so a race is not looked for.
     Checked checked;
     if (checkPlace(warp, op, lane, info.access, at[lane], true, checked))
       touchBytes(warp, op, lane, checked, barrierBytes, info.access, true);
-    asyncOf(warp).barriers.erase(offset);
+    asyncOf(*spot.block).barriers.erase(spot.offset);
     // The memory may be used for something else; nothing is there.
-    std::memset(warp.block->shared.region().state + offset, 0, barrierBytes);
+    std::memset(spot.block->shared.region().state + spot.offset, 0,
+                barrierBytes);
   });
 }
 
@@ -124,12 +149,12 @@ void forPlaces(LaneMask active, const uint64_t *at, Body body) {
   }
 }
 
-void addBytes(Warp &warp, const Op &op, unsigned lane, uint64_t offset,
+void addBytes(Warp &warp, const Op &op, unsigned lane, const MbarrierSpot &spot,
               Mbarrier &barrier, int64_t bytes) {
   barrier.bytes += bytes;
   if (std::abs(barrier.bytes) <= int64_t(mostCount))
     return;
-  warp.fatal(op, lane, FindingKind::BarrierMismatch, sharedWindow + offset,
+  warp.fatal(op, lane, FindingKind::BarrierMismatch, spot.address(),
              "expects " + Twine(barrier.bytes) +
                  " bytes; an mbarrier counts up to 1048575");
 }
@@ -140,22 +165,25 @@ void arrive(Warp &warp, const Op &op, LaneMask active) {
   uint64_t at[warpLanes];
   lanesAddresses(warp, op, info.access, op.operand(0), at);
   forPlaces(active, at, [&](uint64_t place, LaneMask same) {
-    uint64_t offset;
+    MbarrierSpot spot;
     unsigned first = __builtin_ctz(same);
-    Mbarrier *barrier =
-        findMbarrier(warp, op, first, info.access, place, offset);
+    Mbarrier *barrier = findMbarrier(warp, op, first, info.access, place, spot);
     if (!barrier)
       return;
-    publishArrival(warp, same, offset, *barrier, info.scope, info.isOrdering);
-    forLanes(same, [&](unsigned lane) {
-      if (lane != first &&
-          !findMbarrier(warp, op, lane, info.access, place, offset))
-        return;
+    // The look at it is before the arrival.
+    LaneMask found = LaneMask(1) << first;
+    forLanes(same & ~found, [&](unsigned lane) {
+      if (findMbarrier(warp, op, lane, info.access, place, spot))
+        found |= LaneMask(1) << lane;
+    });
+    publishArrival(warp, found, spot, *barrier, scopeOf(warp, info),
+                   info.isOrdering);
+    forLanes(found, [&](unsigned lane) {
       uint32_t count = 1;
       if (info.hasCount)
         count = warp.lanes<uint32_t>(op.operand(1))[lane];
       if (info.hasBytes)
-        addBytes(warp, op, lane, offset, *barrier,
+        addBytes(warp, op, lane, spot, *barrier,
                  warp.lanes<uint32_t>(op.operand(1))[lane]);
       if (info.hasResult)
         warp.lanes<uint64_t>(op.result(0))[lane] =
@@ -167,7 +195,7 @@ void arrive(Warp &warp, const Op &op, LaneMask active) {
       }
       if (info.isDrop)
         barrier->expected -= std::min(count, barrier->expected);
-      arriveAt(warp, op, lane, offset, *barrier, count);
+      arriveAt(warp, op, lane, spot, *barrier, count);
     });
   });
 }
@@ -178,14 +206,14 @@ void countBytes(Warp &warp, const Op &op, LaneMask active) {
   uint64_t at[warpLanes];
   lanesAddresses(warp, op, info.access, op.operand(0), at);
   forLanes(active, [&](unsigned lane) {
-    uint64_t offset;
+    MbarrierSpot spot;
     Mbarrier *barrier =
-        findMbarrier(warp, op, lane, info.access, at[lane], offset);
+        findMbarrier(warp, op, lane, info.access, at[lane], spot);
     if (!barrier)
       return;
     int64_t bytes = warp.lanes<uint32_t>(op.operand(1))[lane];
-    addBytes(warp, op, lane, offset, *barrier, op.immediate ? bytes : -bytes);
-    completePhase(warp, offset, *barrier);
+    addBytes(warp, op, lane, spot, *barrier, op.immediate ? bytes : -bytes);
+    completePhase(warp, spot, *barrier);
   });
 }
 
@@ -214,15 +242,15 @@ bool mustBePatient(Patience &patience, uint64_t offset, const Mbarrier &barrier,
 /// Sources: the address, the state or parity.
 void wait(Warp &warp, const Op &op, LaneMask active) {
   const MbarrierInfo &info = infoOf(op);
-  BlockAsync &async = asyncOf(warp);
+  BlockAsync &async = asyncOf(*warp.block);
   const LaunchOptions &options = warp.block->launch->options;
   uint64_t at[warpLanes];
   lanesAddresses(warp, op, info.access, op.operand(0), at);
   LaneMask done = 0;
   forPlaces(active, at, [&](uint64_t place, LaneMask same) {
-    uint64_t offset;
-    Mbarrier *barrier =
-        findMbarrier(warp, op, __builtin_ctz(same), info.access, place, offset);
+    MbarrierSpot spot;
+    unsigned first = __builtin_ctz(same);
+    Mbarrier *barrier = findMbarrier(warp, op, first, info.access, place, spot);
     if (!barrier)
       return;
     auto isDone = [&](unsigned lane) {
@@ -236,7 +264,7 @@ void wait(Warp &warp, const Op &op, LaneMask active) {
     forLanes(same,
              [&](unsigned lane) { ready |= LaneMask(isDone(lane)) << lane; });
     if (ready != same) {
-      settle(warp, offset);
+      settle(warp, first, spot);
       forLanes(same & ~ready,
                [&](unsigned lane) { ready |= LaneMask(isDone(lane)) << lane; });
     }
@@ -247,12 +275,12 @@ void wait(Warp &warp, const Op &op, LaneMask active) {
                 .below(8) == 0)
       return;
     forLanes(same & ~ready, [&](unsigned lane) {
-      if (mustBePatient(async.patience[warp.threadIndex(lane)], offset,
+      if (mustBePatient(async.patience[warp.threadIndex(lane)], spot.offset,
                         *barrier, info.isTry))
         warp.mustWait |= LaneMask(1) << lane;
     });
     if (ready && warp.checksRaces)
-      learnAt(warp, ready, sharedWindow + offset, info.scope, info.isOrdering,
+      learnAt(warp, ready, spot.address(), scopeOf(warp, info), info.isOrdering,
               /*isUpdate=*/false);
     done |= ready;
   });
@@ -275,31 +303,29 @@ void arriveAfterCopies(Warp &warp, const Op &op, LaneMask active) {
   uint64_t at[warpLanes];
   lanesAddresses(warp, op, info.access, op.operand(0), at);
   forPlaces(active, at, [&](uint64_t place, LaneMask same) {
-    uint64_t offset;
-    Mbarrier *barrier =
-        findMbarrier(warp, op, __builtin_ctz(same), info.access, place, offset);
+    MbarrierSpot spot;
+    unsigned first = __builtin_ctz(same);
+    Mbarrier *barrier = findMbarrier(warp, op, first, info.access, place, spot);
     if (!barrier)
       return;
     if (op.immediate)
       barrier->pending += __builtin_popcount(same);
-    BlockAsync &async = asyncOf(warp);
-    async.arrivals.push_back({&warp, &op, same, offset});
+    BlockAsync &async = asyncOf(*warp.block);
+    async.arrivals.push_back({&warp, &op, same, spot.offset});
     if (async.arrivals.size() > mostArrivals)
-      settle(warp, async.arrivals.front().barrier);
+      settle(warp, first, {warp.block, async.arrivals.front().barrier});
   });
 }
 
 } // namespace
 
-BlockAsync &asyncOf(Warp &warp) {
-  BlockClock &clock = *clockOf(warp).block;
+BlockAsync &asyncOf(Block &block) {
+  BlockClock &clock = *block.clock;
   if (!clock.async) {
     auto made = std::make_shared<BlockAsync>();
-    size_t threads = warp.block->warps.size() * warpLanes;
+    size_t threads = block.warps.size() * warpLanes;
     made->patience.resize(threads);
     made->openGroup.resize(threads);
-    made->clusterArrivals.resize(threads);
-    made->clusterWaits.resize(threads);
     clock.async = std::move(made);
   }
   return *static_cast<BlockAsync *>(clock.async.get());
@@ -307,18 +333,17 @@ BlockAsync &asyncOf(Warp &warp) {
 
 Mbarrier *findMbarrier(Warp &warp, const Op &op, unsigned lane,
                        const MemoryInfo &info, uint64_t address,
-                       uint64_t &offset) {
+                       MbarrierSpot &spot) {
   Checked checked;
   if (!checkPlace(warp, op, lane, info, address, false, checked))
     return nullptr;
-  offset = checked.place.offset;
-  BlockAsync &async = asyncOf(warp);
-  auto found = async.barriers.find(offset);
+  spot = {checked.place.region->block, checked.place.offset};
+  BlockAsync &async = asyncOf(*spot.block);
+  auto found = async.barriers.find(spot.offset);
   if (found == async.barriers.end()) {
-    warp.fatal(op, lane, FindingKind::Uninitialized,
-               genericAddress(checked.place),
-               "no mbarrier was made at offset " + Twine(offset) +
-                   " of shared memory");
+    warp.fatal(op, lane, FindingKind::Uninitialized, spot.address(),
+               "no mbarrier was made at " +
+                   describeAddress(warp, spot.address()));
     return nullptr;
   }
   // A read, so that the cell goes on to say who made it: that is what must be
@@ -327,84 +352,91 @@ Mbarrier *findMbarrier(Warp &warp, const Op &op, unsigned lane,
   return &found->second;
 }
 
-void publishArrival(Warp &warp, LaneMask lanes, uint64_t offset,
+void publishArrival(Warp &warp, LaneMask lanes, const MbarrierSpot &spot,
                     Mbarrier &barrier, Scope scope, bool isOrdering) {
   if (!warp.checksRaces)
     return;
-  publishAt(warp, lanes, sharedWindow + offset, scope, isOrdering,
-            /*isUpdate=*/true);
-  if (!isOrdering)
+  publishAt(warp, lanes, spot.address(), scope, isOrdering, /*isUpdate=*/true);
+  if (!isOrdering || (scope == Scope::Block && warp.block != spot.block))
     return;
   // One thread may arrive for those that a barrier brought together.
   WarpClock &clock = clockOf(warp);
-  barrier.arrived.resize(warp.block->warps.size());
-  for (unsigned other = 0; other < barrier.arrived.size(); ++other) {
+  Mbarrier::Arrivals &arrived = barrier.arrived[warp.block->rank];
+  arrived.lanes.resize(warp.block->warps.size());
+  for (unsigned other = 0; other < arrived.lanes.size(); ++other) {
     bool isOwn = other == clock.index;
     uint32_t seen =
         isOwn ? clock.laneFloor : clock.block->seenOf(clock.index, other);
-    if (seen >= barrier.firstTick)
-      barrier.arrived[other] = allLanes;
+    if (seen >= arrived.firstTick)
+      arrived.lanes[other] = allLanes;
     else if (isOwn)
-      barrier.arrived[other] |= lanes | ~warp.existing;
+      arrived.lanes[other] |= lanes | ~warp.existing;
   }
 }
 
 /// A cell that several warps read has the tick of the last of them. So what
 /// arrived in a phase counts as done at its end, not at each arrival: no order
 /// is missed, though what a thread does between the two is not told apart.
-static void publishPhase(Warp &warp, uint64_t offset, Mbarrier &barrier) {
-  BlockClock &clock = *clockOf(warp).block;
-  // The arrival that ended the phase began a tick of its own.
-  uint32_t tick = clock.tick - 1;
+static void publishPhase(const MbarrierSpot &spot, Mbarrier &barrier) {
   auto made = std::make_shared<Knowledge>();
-  Knowledge::Entry entry;
-  entry.first = entry.last = clock.block;
-  for (unsigned thread = 0; thread < barrier.arrived.size() * warpLanes;
-       ++thread) {
-    if (!(barrier.arrived[thread / warpLanes] >> thread % warpLanes & 1))
-      continue;
-    if (!entry.exceptions.empty() &&
-        entry.exceptions.back().last + 1u == thread)
-      entry.exceptions.back().last = uint16_t(thread);
-    else
-      entry.exceptions.push_back({uint16_t(thread), uint16_t(thread), tick});
+  const std::vector<Block *> &blocks = spot.block->cluster->blocks;
+  for (auto [arrivals, block] : llvm::zip(barrier.arrived, blocks)) {
+    // The arrival that ended the phase began a tick of its own.
+    uint32_t tick = block->clock->tick - 1;
+    Knowledge::Entry entry;
+    entry.first = entry.last = block->clock->block;
+    for (unsigned thread = 0; thread < arrivals.lanes.size() * warpLanes;
+         ++thread) {
+      if (!(arrivals.lanes[thread / warpLanes] >> thread % warpLanes & 1))
+        continue;
+      if (!entry.exceptions.empty() &&
+          entry.exceptions.back().last + 1u == thread)
+        entry.exceptions.back().last = uint16_t(thread);
+      else
+        entry.exceptions.push_back({uint16_t(thread), uint16_t(thread), tick});
+    }
+    if (!entry.exceptions.empty())
+      made->entries.push_back(std::move(entry));
   }
-  barrier.arrived.clear();
-  barrier.firstTick = clock.tick;
-  if (entry.exceptions.empty())
+  beginPhase(spot, barrier);
+  if (made->entries.empty())
     return;
-  made->entries.push_back(std::move(entry));
   MessageTable::Record record;
-  record.block = clock.block;
-  record.forBlock = std::move(made);
-  clock.messages.put(sharedWindow + offset, std::move(record),
-                     /*isUpdate=*/true);
+  record.block = spot.block->clock->block;
+  record.forBlock = made;
+  if (blocks.size() > 1)
+    record.forAll = made;
+  spot.block->clock->messages.put(spot.address(), std::move(record),
+                                  /*isUpdate=*/true);
 }
 
-void completePhase(Warp &warp, uint64_t offset, Mbarrier &barrier) {
+void completePhase(Warp &warp, const MbarrierSpot &spot, Mbarrier &barrier) {
   if (barrier.pending || barrier.bytes)
     return;
   if (warp.checksRaces)
-    publishPhase(warp, offset, barrier);
+    publishPhase(spot, barrier);
   ++barrier.phase;
   barrier.pending = barrier.expected;
 }
 
-void arriveAt(Warp &warp, const Op &op, unsigned lane, uint64_t offset,
+void arriveAt(Warp &warp, const Op &op, unsigned lane, const MbarrierSpot &spot,
               Mbarrier &barrier, uint32_t count) {
   if (!count || count > barrier.pending) {
-    warp.fatal(op, lane, FindingKind::BarrierMismatch, sharedWindow + offset,
+    warp.fatal(op, lane, FindingKind::BarrierMismatch, spot.address(),
                Twine(count) + " arrivals where " + Twine(barrier.pending) +
                    " of " + Twine(barrier.expected) +
                    " are missing in this phase");
     return;
   }
   barrier.pending -= count;
-  completePhase(warp, offset, barrier);
+  completePhase(warp, spot, barrier);
 }
 
-void settle(Warp &warp, uint64_t at) {
-  BlockAsync &async = asyncOf(warp);
+void settle(Warp &warp, unsigned lane, const MbarrierSpot &spot) {
+  BlockAsync &async = asyncOf(*spot.block);
+  uint64_t at = spot.offset;
+  bool isAlone = spot.block->cluster->blocks.size() == 1;
+  Scope scope = isAlone ? Scope::Block : Scope::Cluster;
   auto find = [&]() -> Mbarrier * {
     auto found = async.barriers.find(at);
     return found == async.barriers.end() ? nullptr : &found->second;
@@ -421,23 +453,27 @@ void settle(Warp &warp, uint64_t at) {
   llvm::erase_if(async.copies, isBulk);
   for (const BulkCopy &copy : copies) {
     performCopy(copy);
+    // The source must be there until who waits has seen the end.
+    if (!isAlone && !copy.info->isValue &&
+        copy.info->from.space != Space::Global)
+      noteAccess(warp, lane, *copy.warp->block, *copy.program, *copy.op);
     Mbarrier *barrier = find();
     if (!barrier)
       continue;
-    publishArrival(*copy.warp, LaneMask(1) << copy.lane, at, *barrier,
-                   Scope::Block, /*isOrdering=*/true);
+    publishArrival(*copy.warp, LaneMask(1) << copy.lane, spot, *barrier, scope,
+                   /*isOrdering=*/true);
     barrier->bytes -= copy.bytes;
-    completePhase(warp, at, *barrier);
+    completePhase(warp, spot, *barrier);
   }
   for (const CopyArrival &arrival : arrivals) {
     finishCopies(*arrival.warp, arrival.lanes);
     Mbarrier *barrier = find();
     if (!barrier)
       continue;
-    publishArrival(*arrival.warp, arrival.lanes, at, *barrier, Scope::Block,
+    publishArrival(*arrival.warp, arrival.lanes, spot, *barrier, scope,
                    /*isOrdering=*/true);
-    forLanes(arrival.lanes, [&](unsigned lane) {
-      arriveAt(*arrival.warp, *arrival.op, lane, at, *barrier, 1);
+    forLanes(arrival.lanes, [&](unsigned one) {
+      arriveAt(*arrival.warp, *arrival.op, one, spot, *barrier, 1);
     });
   }
 }
@@ -487,6 +523,10 @@ public:
       return finish(initialize, 0, {Type::U32}, false);
     if (what == "inval")
       return finish(invalidate, 0, {}, true);
+    // Others may arrive and count; who makes, ends or waits is of the block.
+    bool isFar = info.access.space == Space::SharedCluster;
+    if (isFar && !what.starts_with("arrive") && !what.ends_with("_tx"))
+      return decoder.fail("this form of mbarrier has no .shared::cluster");
     if (what == "expect_tx" || what == "complete_tx") {
       op.immediate = what == "expect_tx";
       return finish(countBytes, 0, {Type::U32}, true);
@@ -499,6 +539,8 @@ public:
       bool isAlone = count && from.operands[0].kind == Operand::Kind::Address;
       if (!info.hasResult && !hasSink && !isAlone)
         return decoder.fail("a state or `_` wanted");
+      if (isFar && info.hasResult)
+        return decoder.fail("an arrival at .shared::cluster gives no state");
       size_t first = isAlone ? 0 : 1;
       info.hasCount = !info.hasBytes && count == first + 2;
       if ((info.hasBytes || info.isNoComplete) && count != first + 2)
@@ -568,7 +610,7 @@ private:
       return Decoded::Failed;
     info.access.isStrong = isStrong;
     info.access.semantics = isStrong ? Semantics::Volatile : Semantics::Weak;
-    info.access.scope = info.scope;
+    info.access.scope = info.scope.value_or(Scope::Cluster);
     llvm::SmallVector<Slot, 2> sources{base}, results;
     for (size_t i = 0; i < more.size(); ++i) {
       sources.push_back(

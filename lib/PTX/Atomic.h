@@ -36,6 +36,12 @@ struct AtomicInfo : MemoryInfo {
 uint64_t updated(const AtomicInfo &info, uint64_t old, uint64_t b, uint64_t c,
                  bool isGlobal);
 
+/// Updates one element as an atomic does; gives the old value.
+uint64_t updateAt(const AtomicInfo &info, uint8_t *data, uint64_t value,
+                  bool isGlobal);
+/// Of "add" and the like.
+std::optional<Update> parseUpdate(llvm::StringRef modifier);
+
 /// Updates lane after lane while all is plain: elements of one region that were
 /// written, with all accesses to them in order or atomic. Gives the lanes that
 /// are left, for the loop that knows every case.

@@ -222,8 +222,8 @@ struct Cells {
 Cells cellsOf(const WarpClock &clock, const Region &region, Scope scope) {
   bool isShared = region.generation != 0;
   Cells cells;
-  cells.staleMask = isShared ? cell::blockMask : cell::launchMask;
-  cells.base = isShared ? uint64_t(region.generation) << cell::blockShift
+  cells.staleMask = isShared ? cell::generationMask : cell::launchMask;
+  cells.base = isShared ? cell::sharedBase(region.generation, clock.block->rank)
                         : clock.globalBase;
   cells.mine = cells.base | uint64_t(clock.index) << cell::warpShift |
                uint64_t(clock.block->tick) << cell::tickShift |
@@ -247,10 +247,11 @@ LaneMask updateElements(Warp &warp, const Op &op, const AtomicInfo &info,
       place.region->address % sizeof(T))
     return active;
   Region &region = *place.region;
-  // A block's host thread is alone with its shared memory, but for clusters.
-  const std::array<unsigned, 3> &cluster = warp.block->launch->shape.cluster;
-  bool isAlone = &region == &warp.block->shared.region() &&
-                 uint64_t(cluster[0]) * cluster[1] * cluster[2] == 1;
+  // Shared memory of another block is not for the quick way.
+  if (region.block && region.block != warp.block)
+    return active;
+  // One host thread runs all that reach a block's shared memory.
+  bool isAlone = !isGlobal;
   uint64_t delta = at[first] - place.offset, last = region.bytes - sizeof(T);
   WarpClock &clock = clockOf(warp);
   bool orders = warp.checksRaces && region.writers;
@@ -277,8 +278,7 @@ LaneMask updateElements(Warp &warp, const Op &op, const AtomicInfo &info,
     std::memcpy(&state, region.state + offset, sizeof(T));
     if ((state & ones * (Written | InFlight)) != ones * Written)
       return rest;
-    uint64_t location = place.space == Space::Shared ? sharedWindow + offset
-                                                     : region.address + offset;
+    uint64_t location = region.address + offset;
     if (orders) {
       if (isGlobal)
         turn.takeFor(location);

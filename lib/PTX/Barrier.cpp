@@ -26,12 +26,30 @@ unsigned BlockRun::liveThreads() const {
   return live;
 }
 
+void BlockRun::reportDivergence(WarpRun &run, const Op &op, unsigned lane) {
+  // Once for the warp: those that come to it later were named.
+  for (const Group &one : run.groups) {
+    if (one.state != Group::State::InBarrier)
+      continue;
+    const Op &its = one.frame->program->code[one.pc];
+    if (static_cast<const BarrierInfo *>(its.info)->isAligned)
+      return;
+  }
+  run.warp.report(op, lane, FindingKind::BarrierDivergence, 0,
+                  "not all threads of the warp come to it together; " +
+                      run.whereabouts());
+}
+
 void BlockRun::arrive(WarpRun &run, size_t at, bool isDivergent) {
   Warp &warp = run.warp;
   const Program &program = *run.groups[at].frame->program;
   const Op &op = program.code[run.groups[at].pc];
   const auto &info = *static_cast<const BarrierInfo *>(op.info);
   using Kind = BarrierInfo::Kind;
+  if (info.kind == Kind::ClusterArrive || info.kind == Kind::ClusterWait) {
+    arriveAtCluster(run, at, isDivergent);
+    return;
+  }
   bool isReduction = info.kind != Kind::Sync && info.kind != Kind::Arrive;
   unsigned lane = firstLane(run.groups[at].mask);
   run.progressed = true;
@@ -62,17 +80,8 @@ void BlockRun::arrive(WarpRun &run, size_t at, bool isDivergent) {
                    " threads is no multiple of a warp's 32");
     return;
   }
-  // Once for the warp: those that come to it later were named.
-  bool isTold = llvm::any_of(run.groups, [](const Group &one) {
-    if (one.state != Group::State::InBarrier)
-      return false;
-    const Op &its = one.frame->program->code[one.pc];
-    return static_cast<const BarrierInfo *>(its.info)->isAligned;
-  });
-  if (isDivergent && !isTold)
-    warp.report(op, lane, FindingKind::BarrierDivergence, 0,
-                "not all threads of the warp come to it together; " +
-                    run.whereabouts());
+  if (isDivergent)
+    reportDivergence(run, op, lane);
 
   Barrier &barrier = barriers[number];
   if (!barrier.isOpen) {
@@ -199,7 +208,12 @@ void BlockRun::completeIfFull(unsigned number, WarpRun &last, const Op &op) {
   }
 }
 
-void BlockRun::lanesExited(WarpRun &run, const Op &op) {
+void BlockRun::lanesExited(WarpRun &run, const Op &op, LaneMask lanes) {
+  Cluster &cluster = cluster_.cluster;
+  cluster.live -= __builtin_popcount(lanes);
+  cluster.arrived -= __builtin_popcount(lanes & run.warp.clusterArrived);
+  run.warp.clusterArrived &= ~lanes;
+  cluster_.completeIfFull();
   if (!numOpen)
     return;
   for (unsigned number = 0; number < barriers.size(); ++number)

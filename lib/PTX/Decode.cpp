@@ -127,7 +127,9 @@ Slot Decoder::special(llvm::StringRef name, unsigned width, uint64_t offset) {
       specialSlots.try_emplace({name.str(), width, offset}, noSlot);
   if (!isNew)
     return at->second;
-  layouts.push_back(width == 64 ? SlotLayout::Double : SlotLayout::Word);
+  layouts.push_back(width == 64  ? SlotLayout::Double
+                    : width == 1 ? SlotLayout::Predicate
+                                 : SlotLayout::Word);
   Slot slot = layouts.size() - 1;
   program.specials.push_back({name.str(), slot, width, offset});
   return at->second = slot;
@@ -223,6 +225,8 @@ Slot Decoder::sourceSlot(const Operand &operand, Type type) {
   case Operand::Kind::Special:
     if (operand.name == "WARP_SZ")
       return constantSlot(warpLanes, width);
+    if (operand.name == "%is_explicit_cluster" && width == 1)
+      return special(operand.name, 1, 0);
     if (!isFixedSpecial(operand.name)) {
       fail("special register " + operand.name + " is not supported here");
       return noSlot;

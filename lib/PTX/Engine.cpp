@@ -425,13 +425,14 @@ bool WarpRun::control(size_t at, const Step &step) {
 
 void WarpRun::exitLanes(size_t at) {
   const Group &group = groups[at];
-  warp.exited |= group.mask;
+  LaneMask lanes = group.mask;
+  warp.exited |= lanes;
   lastExitProgram = group.frame->program;
   lastExit = &lastExitProgram->code[group.pc];
   const Op &op = *lastExit;
   progressed = true;
   dropGroup(at);
-  run_.lanesExited(*this, op);
+  run_.lanesExited(*this, op, lanes);
 }
 
 bool WarpRun::jumpIndexed(size_t at, const Op &op) {

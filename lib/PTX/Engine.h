@@ -65,6 +65,7 @@ struct Group {
 };
 
 class BlockRun;
+class ClusterRun;
 /// A kernel and the functions that it may reach. The address of a function is
 /// `firstFunctionAddress` and its number in the module in strides.
 struct FunctionTable {
@@ -101,6 +102,7 @@ public:
 
 private:
   friend class BlockRun;
+  friend class ClusterRun;
   enum class Stop : uint8_t { Regroup, Fuel, Spinning };
 
   template <bool hasShadow>
@@ -172,10 +174,10 @@ private:
 
 class BlockRun {
 public:
-  BlockRun(Launch &launch, const FunctionTable &functions);
+  BlockRun(ClusterRun &cluster, Launch &launch, const FunctionTable &functions);
   ~BlockRun();
 
-  void reset(uint64_t linear);
+  void reset(const std::array<unsigned, 3> &index);
   /// Where the system's part of shared memory begins, behind the kernel's own;
   /// it is there for kernels that ask.
   uint64_t reservedShared() const {
@@ -199,17 +201,15 @@ public:
   /// Whether all threads, since memory is as it is now, wait or went round in a
   /// circle. `epoch` counts the changes that other blocks made.
   void beginWatch(uint64_t epoch);
-  bool isCycling() const { return cycles; }
+  /// All wait for the cluster's barrier counts as well.
+  bool isCycling(uint64_t epoch) const {
+    return (cycles && watchedEpoch == epoch) ||
+           (isBlocked() && waitsForCluster());
+  }
   /// Its threads changed memory since they were asked last.
   bool takeChanges();
-
-  // The scheduler's: since when it has done nothing but wait.
-  uint64_t waitedIn = 0;
-  unsigned timesWaited = 0;
-  /// How many slices had got on when its last one ended in spinning, or 0.
-  uint64_t spunIn = 0;
-  /// The state of memory, by number, under which it goes round in a circle.
-  uint64_t cyclesIn = 0;
+  /// Nothing of it can go on before other blocks of its cluster do something.
+  bool isBlocked() const;
 
   Block block;
   Launch &launch;
@@ -217,6 +217,7 @@ public:
 
 private:
   friend class WarpRun;
+  friend class ClusterRun;
   // Barrier.cpp.
   struct Barrier {
     bool isOpen = false;
@@ -229,16 +230,22 @@ private:
     const Op *first = nullptr;
     const Program *firstProgram = nullptr;
   };
+  void reportDivergence(WarpRun &run, const Op &op, unsigned lane);
   /// The group comes to its barrier op; sets its state.
   void arrive(WarpRun &warp, size_t group, bool isDivergent);
   void completeIfFull(unsigned number, WarpRun &last, const Op &op);
   /// Lanes exited: barriers of the whole block may be full now.
-  void lanesExited(WarpRun &warp, const Op &op);
+  void lanesExited(WarpRun &warp, const Op &op, LaneMask lanes);
   void reportStuck();
   void watch(); ///< Spin.cpp.
   uint64_t totalChanges() const;
   unsigned liveThreads() const;
+  // Cluster.cpp.
+  void arriveAtCluster(WarpRun &warp, size_t group, bool isDivergent);
+  bool waitsForCluster() const;
+  void leaveClusterBarrier();
 
+  ClusterRun &cluster_;
   std::vector<std::unique_ptr<WarpRun>> runs;
   std::array<Barrier, 16> barriers;
   unsigned numOpen = 0;
@@ -248,6 +255,54 @@ private:
   uint64_t watchedEpoch = 0, watchedChanges = 0, toldChanges = 0;
   Random random{0};
   size_t nextWarp = 0;
+};
+
+/// `Group::barrier` of those that wait at the cluster's.
+constexpr unsigned clusterBarrier = 16;
+
+/// Blocks that are begun together and run in turns by one host thread; where a
+/// launch has no clusters, one block.
+class ClusterRun {
+public:
+  ClusterRun(Launch &launch, const FunctionTable &functions);
+
+  /// Begins the cluster of that number.
+  void reset(uint64_t number);
+  using Outcome = BlockRun::Outcome;
+  Outcome run(Tally &tally, uint64_t quantum, uint64_t &executed);
+  std::string whereabouts() const;
+  void place(Finding &finding) const;
+  void takeCounters(Tally &tally);
+  /// All threads that have not exited came to the cluster's barrier: they go
+  /// on.
+  void completeIfFull();
+
+  // The scheduler's: since when it has done nothing but wait.
+  uint64_t waitedIn = 0;
+  unsigned timesWaited = 0;
+  /// How many slices had got on when its last one ended in spinning, or 0.
+  uint64_t spunIn = 0;
+  /// The state of memory, by number, under which it goes round in a circle.
+  uint64_t cyclesIn = 0;
+
+  /// As of its blocks; `epoch` counts the changes that other clusters made.
+  void beginWatch(uint64_t epoch);
+  bool isCycling() const;
+  bool takeChanges();
+
+  Cluster cluster;
+
+private:
+  void finish(BlockRun &run);
+  void reportStuck();
+
+  Launch &launch;
+  std::vector<std::unique_ptr<BlockRun>> blocks; ///< By rank.
+  Random random{0};
+  /// Counts changes of memory by others and by its own blocks.
+  uint64_t watchEpoch = 0;
+  uint64_t outerEpoch = 0; ///< As told last.
+  bool hasChanged = false; ///< Since it was asked last.
 };
 
 /// Runs all blocks of a launch on host threads. Counts go to `tally`.

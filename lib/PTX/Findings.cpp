@@ -39,6 +39,8 @@ llvm::StringRef nameOf(FindingKind kind) {
     return "barrier mismatch";
   case FindingKind::Deadlock:
     return "deadlock";
+  case FindingKind::FinishedBlock:
+    return "finished block";
   case FindingKind::AsyncInFlight:
     return "asynchronous copy in flight";
   case FindingKind::ShuffleMask:

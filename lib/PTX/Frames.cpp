@@ -134,6 +134,8 @@ void WarpRun::fillSpecials(Frame &frame) {
           cluster[0] * (inCluster[1] + uint64_t(cluster[1]) * inCluster[2]));
     else if (name == "%cluster_nctarank")
       all(uint64_t(cluster[0]) * cluster[1] * cluster[2]);
+    else if (name == "%is_explicit_cluster")
+      std::memset(to, launch.isExplicitCluster ? 0xff : 0, sizeof(LaneMask));
     else if (name == "%dynamic_smem_size")
       all(shape.sharedBytes);
     else if (name == "%total_smem_size" || name == "%aggr_smem_size")
@@ -152,6 +154,7 @@ void WarpRun::fillSpecials(Frame &frame) {
 void WarpRun::reset(LaneMask existing, uint64_t seed) {
   warp.existing = existing;
   warp.exited = 0;
+  warp.clusterArrived = warp.clusterOwed = 0;
   warp.mustWait = 0;
   warp.executed = warp.changes = 0;
   spin = Spin();

@@ -170,8 +170,12 @@ void MessageTable::put(uint64_t location, Record record, bool isUpdate) {
   Record &have = in.records[location];
   if (isUpdate) {
     record.forAll = join(have.forAll, record.forAll);
-    if (have.forBlock && have.block == record.block)
+    if (!record.forBlock) {
+      record.forBlock = have.forBlock;
+      record.block = have.block;
+    } else if (have.forBlock && have.block == record.block) {
       record.forBlock = join(have.forBlock, record.forBlock);
+    }
   }
   have = std::move(record);
 }

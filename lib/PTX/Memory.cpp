@@ -400,10 +400,11 @@ unsigned Memory::launchStamp() const { return impl->stamp; }
 
 MessageTable &Memory::messages() { return impl->messages; }
 
-void SharedMemory::reset(uint64_t bytes) {
+void SharedMemory::reset(uint64_t bytes, Block *owner,
+                         std::optional<unsigned> rank) {
   // Cells of earlier blocks are told by their generation; only a vector that
   // grows or a counter that starts over needs new ones.
-  constexpr uint32_t lastGeneration = (uint32_t(1) << 28) - 1;
+  constexpr uint32_t lastGeneration = (uint32_t(1) << 24) - 1;
   uint64_t words = llvm::divideCeil(bytes, 4) + 8;
   if (++generation > lastGeneration) {
     generation = 1;
@@ -417,13 +418,14 @@ void SharedMemory::reset(uint64_t bytes) {
   data.resize(std::max<size_t>(data.size(), bytes + 64));
   state.assign(bytes + 64, 0);
   all = Region();
-  all.address = sharedWindow;
+  all.address = sharedWindow + (rank ? (*rank + 1) * rankBytes : 0);
+  all.block = owner;
   all.bytes = bytes;
   all.data = data.data();
   all.state = state.data();
   all.writers = writers.data();
   all.readers = readers.data();
-  all.generation = generation;
+  all.generation = generation << cell::rankBits;
   all.name = "shared memory";
 }
 

@@ -31,6 +31,11 @@ constexpr uint64_t paramWindow = uint64_t(0xfd) << 40;
 constexpr uint64_t sharedWindow = uint64_t(0xfe) << 40;
 constexpr uint64_t localWindow = uint64_t(0xff) << 40;
 constexpr uint64_t windowBytes = uint64_t(1) << 32;
+/// In the window of shared memory: the first piece of so many bytes is the
+/// block's own, those behind it are the blocks of its cluster, by rank. So
+/// what `mapa` gives means the same to all of them.
+constexpr unsigned rankShift = 24;
+constexpr uint64_t rankBytes = uint64_t(1) << rankShift;
 
 /// State of a byte.
 enum ByteState : uint8_t {
@@ -52,6 +57,7 @@ struct Region {
   void *shadow = nullptr;
   /// Of shared memory: stands for launch and block in the cells.
   uint32_t generation = 0;
+  Block *block = nullptr; ///< Of shared memory: whose it is.
   bool isConst = false;
   bool isMapped = false; ///< Host memory.
   std::string name;      ///< Of a variable; empty for allocations.
@@ -110,8 +116,9 @@ private:
 /// Of one block; made anew for each, uninitialised.
 class SharedMemory {
 public:
-  /// `bytes`: static and dynamic.
-  void reset(uint64_t bytes);
+  /// `bytes`: static and dynamic; of `owner`, which is the only block of its
+  /// cluster or the one of that rank.
+  void reset(uint64_t bytes, Block *owner, std::optional<unsigned> rank);
   Region &region() { return all; }
 
 private:

@@ -51,6 +51,11 @@ inline bool isStretch(const uint64_t *at, unsigned first, unsigned count) {
   return !off;
 }
 
+/// Shared memory of another block: not for the quick ways.
+inline bool isPeer(const Warp &warp, const Region &region) {
+  return region.block && region.block != warp.block;
+}
+
 inline bool areSame(const uint64_t *at, LaneMask active) {
   uint64_t address = at[__builtin_ctz(active)];
   // The last lane is most likely to be another.
@@ -69,7 +74,7 @@ inline bool findStretch(Warp &warp, const MemoryInfo &info, uint64_t address,
                         uint64_t total, Stretch &stretch) {
   ::fsr::ptx::Place place = locate(warp, info, address);
   Region *region = place.region;
-  if (!region || place.offset >= region->bytes ||
+  if (!region || place.offset >= region->bytes || isPeer(warp, *region) ||
       region->bytes - place.offset < total ||
       (region->address + place.offset) % N)
     return false;
@@ -141,7 +146,8 @@ inline bool findScatter(Warp &warp, const MemoryInfo &info, uint64_t address,
                         Scatter &scatter) {
   ::fsr::ptx::Place place = locate(warp, info, address);
   Region *region = place.region;
-  if (!region || region->bytes < N || region->address % N)
+  if (!region || region->bytes < N || region->address % N ||
+      isPeer(warp, *region))
     return false;
   scatter.region = region;
   scatter.delta = address - place.offset;

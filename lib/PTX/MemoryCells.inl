@@ -16,9 +16,9 @@ inline CellView cellView(WarpClock &clock, const Region &region,
                          unsigned first) {
   CellView view;
   bool isShared = region.generation != 0;
-  view.staleMask = isShared ? cell::blockMask : cell::launchMask;
+  view.staleMask = isShared ? cell::generationMask : cell::launchMask;
   view.index = clock.index;
-  view.mine = (isShared ? uint64_t(region.generation) << cell::blockShift
+  view.mine = (isShared ? cell::sharedBase(region.generation, clock.block->rank)
                         : clock.globalBase) |
               uint64_t(clock.index) << cell::warpShift |
               uint64_t(clock.block->tick) << cell::tickShift | cell::bytesMask |

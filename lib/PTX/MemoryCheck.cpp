@@ -18,8 +18,18 @@ using llvm::Twine;
 namespace fsr::ptx {
 
 std::string describeAddress(Warp &warp, uint64_t address) {
-  for (auto [name, window] : {std::pair("shared memory", sharedWindow),
-                              std::pair("local memory", localWindow),
+  if (address - sharedWindow < windowBytes) {
+    uint64_t offset = address - sharedWindow, rank = offset >> rankShift;
+    const std::vector<Block *> &blocks = warp.block->cluster->blocks;
+    if (!rank || rank > blocks.size() || blocks.size() == 1)
+      return "offset " + std::to_string(offset) + " of shared memory";
+    std::string text = "offset " + std::to_string(offset & (rankBytes - 1)) +
+                       " of shared memory";
+    return blocks[rank - 1] == warp.block
+               ? text
+               : text + " of block " + describeBlock(*blocks[rank - 1]);
+  }
+  for (auto [name, window] : {std::pair("local memory", localWindow),
                               std::pair("the parameters", paramWindow)})
     if (address - window < windowBytes)
       return "offset " + std::to_string(address - window) + " of " + name;
@@ -71,6 +81,10 @@ bool checkLane(Warp &warp, const Op &op, unsigned lane, const MemoryInfo &info,
       checked.state = region.state + place.offset;
     }
   }
+  if (place.region && place.region->block &&
+      place.region->block != warp.block &&
+      !notePeer(warp, op, lane, *place.region->block, genericAddress(place)))
+    return false;
   if (room < bytes) {
     std::string where;
     if (place.space == Space::Global) {
@@ -101,6 +115,16 @@ bool checkLane(Warp &warp, const Op &op, unsigned lane, const MemoryInfo &info,
       auto offset = int64_t(place.offset);
       if (offset >> 31 == 1)
         offset = int32_t(offset);
+      const std::vector<Block *> &blocks = warp.block->cluster->blocks;
+      uint64_t rank = place.offset >> rankShift;
+      if (place.space == Space::Shared && blocks.size() > 1 && rank &&
+          rank <= blocks.size()) {
+        warp.fatal(op, lane, FindingKind::OutOfBounds, genericAddress(place),
+                   Twine(did) + Twine(bytes) + " bytes of shared memory of " +
+                       "block " + describeBlock(*blocks[rank - 1]) +
+                       ", which .shared::cta does not reach");
+        return false;
+      }
       where = (" at offset " + Twine(offset) + " in " + name + " of " +
                Twine(size) + " bytes")
                   .str();
@@ -181,6 +205,8 @@ void reportUnwritten(Warp &warp, const Op &op, unsigned lane,
   switch (checked.place.space) {
   case Space::Shared:
     where = "shared memory, offset " + std::to_string(checked.place.offset);
+    if (checked.place.region->block != warp.block)
+      where += ", of block " + describeBlock(*checked.place.region->block);
     break;
   case Space::Local:
     where = "local memory, offset " + std::to_string(checked.place.offset);
@@ -206,13 +232,13 @@ static unsigned touchWords(Warp &warp, unsigned lane, Region &region,
                            uint64_t first, unsigned count, bool isWrite) {
   WarpClock &clock = clockOf(warp);
   bool isShared = region.generation != 0;
-  uint64_t staleMask = isShared ? cell::blockMask : cell::launchMask;
-  uint64_t mine = (isShared ? uint64_t(region.generation) << cell::blockShift
-                            : clock.globalBase) |
-                  uint64_t(clock.index) << cell::warpShift |
-                  uint64_t(lane) << cell::laneShift |
-                  uint64_t(clock.block->tick) << cell::tickShift |
-                  cell::bytesMask;
+  uint64_t staleMask = isShared ? cell::generationMask : cell::launchMask;
+  uint64_t mine =
+      (isShared ? cell::sharedBase(region.generation, clock.block->rank)
+                : clock.globalBase) |
+      uint64_t(clock.index) << cell::warpShift |
+      uint64_t(lane) << cell::laneShift |
+      uint64_t(clock.block->tick) << cell::tickShift | cell::bytesMask;
   uint32_t seen = clock.laneFloor;
   if (clock.block->warps.size() > 1)
     seen = std::min(seen, clock.floor);

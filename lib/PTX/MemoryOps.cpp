@@ -288,6 +288,8 @@ Decoded decodeStore(Decoder &decoder, Op &op) {
 
 Decoded decodeMemory(Decoder &decoder, Op &op) {
   StringRef opcode = decoder.instruction().opcode;
+  if (opcode != "cp" && decoder.instruction().has("async"))
+    return Decoded::NotMine;
   if (opcode == "ld" || opcode == "ldu")
     return decodeLoad(decoder, op);
   if (opcode == "st")
@@ -314,6 +316,19 @@ void lanesAddresses(Warp &warp, const Op &op, const MemoryInfo &info, Slot base,
     at[lane] = uint32_t(from[lane] + uint32_t(op.offset));
 }
 
+/// An address that names a block of the cluster. `.shared` alone reaches no
+/// other block: then the place stays out of bounds.
+static void locatePeer(Warp &warp, const MemoryInfo &info, Place &place) {
+  const Cluster &cluster = *warp.block->cluster;
+  uint64_t rank = (place.offset >> rankShift) - 1;
+  if (rank >= cluster.blocks.size() || cluster.blocks.size() == 1)
+    return;
+  if (info.space == Space::Shared && rank != warp.block->rank)
+    return;
+  place.region = &cluster.blocks[rank]->shared.region();
+  place.offset &= rankBytes - 1;
+}
+
 Place locate(Warp &warp, const MemoryInfo &info, uint64_t address) {
   Place place;
   place.space = info.space;
@@ -331,11 +346,11 @@ Place locate(Warp &warp, const MemoryInfo &info, uint64_t address) {
   }
   switch (place.space) {
   case Space::SharedCluster:
-    // Rank 0 of a cluster of one block is the block itself.
-    place.space = Space::Shared;
-    [[fallthrough]];
   case Space::Shared:
     place.region = &warp.block->shared.region();
+    if (place.offset >= rankBytes)
+      locatePeer(warp, info, place);
+    place.space = Space::Shared;
     return place;
   case Space::Local:
     return place;

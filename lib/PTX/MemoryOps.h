@@ -61,8 +61,6 @@ struct Place {
 Place locate(Warp &warp, const MemoryInfo &info, uint64_t address);
 inline uint64_t genericAddress(const Place &place) {
   switch (place.space) {
-  case Space::Shared:
-    return sharedWindow + place.offset;
   case Space::Local:
     return localWindow + place.offset;
   case Space::Param:
@@ -92,6 +90,13 @@ void reportInFlight(Warp &warp, const Op &op, unsigned lane,
 /// Some byte was never written: reported.
 void reportUnwritten(Warp &warp, const Op &op, unsigned lane,
                      const Checked &checked, unsigned bytes);
+/// The access is to shared memory of another block of the cluster: noted, since
+/// that block must not end before it; false: it has ended, which is reported.
+bool notePeer(Warp &warp, const Op &op, unsigned lane, Block &owner,
+              uint64_t address);
+/// The same, for what `op` of `program` began.
+void noteAccess(Warp &warp, unsigned lane, Block &owner, const Program &program,
+                const Op &op);
 /// Notes the access in the cells, with its checks.
 void touchBytes(Warp &warp, const Op &op, unsigned lane, const Checked &checked,
                 unsigned bytes, const MemoryInfo &info, bool isWrite,

@@ -64,6 +64,13 @@ void isSpace(Warp &warp, const Op &op, LaneMask active) {
     bool isIn = false;
     if (info.window) {
       isIn = address - info.window < windowBytes;
+      // The window of a block is within that of its cluster.
+      uint64_t rank = (address - info.window) >> rankShift;
+      size_t numBlocks = warp.block->cluster->blocks.size();
+      if (isIn && rank && numBlocks > 1 &&
+          (info.space == Space::Shared || info.space == Space::SharedCluster))
+        isIn = info.space == Space::Shared ? rank - 1 == warp.block->rank
+                                           : rank <= numBlocks;
     } else {
       // Constant variables are regions that kernels cannot write.
       const Region *region = warp.block->launch->memory->find(address);
@@ -80,16 +87,20 @@ void isSpace(Warp &warp, const Op &op, LaneMask active) {
 
 void nothing(Warp &, const Op &, LaneMask) {}
 
-/// Only clusters of one block are there; ends the launch in others.
-bool isAlone(Warp &warp, const Op &op, unsigned lane) {
-  for (unsigned size : warp.block->launch->shape.cluster)
-    if (size > 1) {
-      warp.fatal(op, lane, FindingKind::Other, 0,
-                 "shared memory of other blocks of a cluster is not "
-                 "supported");
-      return false;
-    }
-  return true;
+/// Offset in shared memory of an address that `mapa` and the like take: of the
+/// block's own, or of any of its cluster; `op.immediate`: generic. Nothing:
+/// reported.
+std::optional<uint64_t> sharedOffset(Warp &warp, const Op &op, unsigned lane,
+                                     uint64_t address) {
+  uint64_t offset = op.immediate ? address - sharedWindow : address;
+  size_t numBlocks = warp.block->cluster->blocks.size();
+  uint64_t rank = offset >> rankShift;
+  if (offset < windowBytes && (!rank || (rank <= numBlocks && numBlocks > 1)))
+    return offset;
+  warp.fatal(op, lane, FindingKind::OutOfBounds, address,
+             "0x" + Twine::utohexstr(address) +
+                 " is no address of the cluster's shared memory");
+  return std::nullopt;
 }
 
 template <typename T>
@@ -97,26 +108,39 @@ void mapRank(Warp &warp, const Op &op, LaneMask active) {
   const T *from = warp.lanes<T>(op.operand(0));
   const uint32_t *rank = warp.lanes<uint32_t>(op.operand(1));
   T *to = warp.lanes<T>(op.result(0));
-  if (!isAlone(warp, op, unsigned(__builtin_ctz(active))))
-    return;
+  size_t numBlocks = warp.block->cluster->blocks.size();
   for (LaneMask rest = active; rest; rest &= rest - 1) {
     unsigned lane = __builtin_ctz(rest);
-    if (rank[lane]) {
+    if (rank[lane] >= numBlocks) {
       warp.fatal(op, lane, FindingKind::OutOfBounds, from[lane],
                  "maps an address to block " + Twine(rank[lane]) +
-                     " of a cluster of one block");
+                     " of a cluster of " +
+                     (numBlocks == 1 ? Twine("one block")
+                                     : Twine(numBlocks) + " blocks"));
       continue;
     }
-    to[lane] = from[lane];
+    std::optional<uint64_t> offset = sharedOffset(warp, op, lane, from[lane]);
+    if (!offset)
+      continue;
+    uint64_t mapped = *offset & (rankBytes - 1);
+    if (numBlocks > 1)
+      mapped += (rank[lane] + 1) * rankBytes;
+    to[lane] = T(op.immediate ? sharedWindow + mapped : mapped);
   }
 }
 
+template <typename T>
 void rankOf(Warp &warp, const Op &op, LaneMask active) {
+  const T *from = warp.lanes<T>(op.operand(0));
   uint32_t *to = warp.lanes<uint32_t>(op.result(0));
-  if (!isAlone(warp, op, unsigned(__builtin_ctz(active))))
-    return;
-  for (LaneMask rest = active; rest; rest &= rest - 1)
-    to[__builtin_ctz(rest)] = 0;
+  for (LaneMask rest = active; rest; rest &= rest - 1) {
+    unsigned lane = __builtin_ctz(rest);
+    std::optional<uint64_t> offset = sharedOffset(warp, op, lane, from[lane]);
+    if (!offset)
+      continue;
+    uint64_t rank = *offset >> rankShift;
+    to[lane] = rank ? uint32_t(rank - 1) : warp.block->rank;
+  }
 }
 
 Decoded decodeConvert(Decoder &decoder, Op &op) {
@@ -170,15 +194,13 @@ Decoded decodeIsSpace(Decoder &decoder, Op &op) {
 Decoded decodeMapa(Decoder &decoder, Op &op) {
   const Instruction &instruction = decoder.instruction();
   bool isWide = true, isRank = instruction.opcode == "getctarank";
+  op.immediate = !instruction.has("shared::cluster");
   for (StringRef modifier : instruction.modifiers) {
     if (modifier == "u64" || modifier == "u32")
       isWide = modifier == "u64";
     else if (modifier != "shared::cluster")
       return decoder.failModifier(modifier);
   }
-  for (unsigned size : decoder.owner().requiredCluster)
-    if (size > 1)
-      return decoder.fail("clusters of several blocks are not supported");
   if (isRank) {
     const Operand &from =
         instruction.operands.empty() ? Operand() : instruction.operands.back();
@@ -187,7 +209,8 @@ Decoded decodeMapa(Decoder &decoder, Op &op) {
                                   : Type::U32;
     if (!decoder.setOperands(op, Type::U32, {type}))
       return Decoded::Failed;
-    op.run = rankOf;
+    op.run = bitWidth(type) > 32 ? Handler(rankOf<uint64_t>)
+                                 : Handler(rankOf<uint32_t>);
     return Decoded::Done;
   }
   Type type = isWide ? Type::U64 : Type::U32;

@@ -198,6 +198,33 @@ bool isSupported(const AtomicInfo &info, bool isReduction) {
 
 } // namespace
 
+uint64_t updateAt(const AtomicInfo &info, uint8_t *data, uint64_t value,
+                  bool isGlobal) {
+  switch (info.elementBytes) {
+  case 2:
+    return swapLoop<uint16_t>(info, data, value, 0, isGlobal);
+  case 4:
+    return swapLoop<uint32_t>(info, data, value, 0, isGlobal);
+  default:
+    return swapLoop<uint64_t>(info, data, value, 0, isGlobal);
+  }
+}
+
+std::optional<Update> parseUpdate(StringRef modifier) {
+  return llvm::StringSwitch<std::optional<Update>>(modifier)
+      .Case("add", Update::Add)
+      .Case("min", Update::Min)
+      .Case("max", Update::Max)
+      .Case("and", Update::And)
+      .Case("or", Update::Or)
+      .Case("xor", Update::Xor)
+      .Case("inc", Update::Inc)
+      .Case("dec", Update::Dec)
+      .Case("exch", Update::Exchange)
+      .Case("cas", Update::CompareExchange)
+      .Default(std::nullopt);
+}
+
 Decoded decodeAtomic(Decoder &decoder, Op &op) {
   const Instruction &instruction = decoder.instruction();
   bool isReduction = instruction.opcode == "red";
@@ -219,18 +246,7 @@ Decoded decodeAtomic(Decoder &decoder, Op &op) {
       isNoFlush = true;
       continue;
     }
-    auto kind = llvm::StringSwitch<std::optional<Update>>(modifier)
-                    .Case("add", Update::Add)
-                    .Case("min", Update::Min)
-                    .Case("max", Update::Max)
-                    .Case("and", Update::And)
-                    .Case("or", Update::Or)
-                    .Case("xor", Update::Xor)
-                    .Case("inc", Update::Inc)
-                    .Case("dec", Update::Dec)
-                    .Case("exch", Update::Exchange)
-                    .Case("cas", Update::CompareExchange)
-                    .Default(std::nullopt);
+    std::optional<Update> kind = parseUpdate(modifier);
     if (kind && !update) {
       update = kind;
       continue;

@@ -17,8 +17,10 @@ namespace fsr::ptx {
 
 using Entry = Knowledge::Entry;
 
-std::shared_ptr<BlockClock> makeBlockClock(uint64_t block, unsigned numWarps) {
+std::shared_ptr<BlockClock> makeBlockClock(uint64_t block, unsigned rank,
+                                           unsigned numWarps) {
   auto made = std::make_shared<BlockClock>();
+  made->rank = rank;
   made->block = uint32_t(block & cell::blockCount);
   made->warps.resize(numWarps);
   for (unsigned i = 0; i < numWarps; ++i) {
@@ -46,17 +48,6 @@ std::array<LaneMessages, warpLanes> &messagesOf(WarpClock &clock) {
   if (!clock.messages)
     clock.messages = std::make_unique<std::array<LaneMessages, warpLanes>>();
   return *clock.messages;
-}
-
-/// Needed as soon as warps differ in what they have seen.
-void makeMatrix(BlockClock &clock) {
-  if (!clock.seen.empty())
-    return;
-  size_t count = clock.warps.size();
-  clock.seen.resize(count * count);
-  for (size_t w = 0; w < count; ++w)
-    for (size_t v = 0; v < count; ++v)
-      clock.seen[w * count + v] = clock.warps[w].floor;
 }
 
 /// What its lanes know becomes known to all of them.
@@ -164,9 +155,11 @@ void spreadReleased(WarpClock &clock, LaneMask lanes, unsigned which,
 }
 
 MessageTable &tableFor(Warp &warp, uint64_t location) {
-  return location - sharedWindow < windowBytes
-             ? clockOf(warp).block->messages
-             : warp.block->launch->memory->messages();
+  if (location - sharedWindow >= windowBytes)
+    return warp.block->launch->memory->messages();
+  uint64_t rank = (location - sharedWindow) >> rankShift;
+  return (rank ? *warp.block->cluster->blocks[rank - 1] : *warp.block)
+      .clock->messages;
 }
 
 } // namespace
@@ -194,7 +187,7 @@ void orderBarrier(Block &block, llvm::ArrayRef<Warp *> warps) {
       warp.floor = now;
     clock.seen.clear();
   } else {
-    makeMatrix(clock);
+    clock.makeMatrix();
     std::vector<uint32_t> joint(count, 0);
     for (unsigned w : passed)
       for (size_t v = 0; v < count; ++v)
@@ -346,6 +339,8 @@ void publishAt(Warp &warp, LaneMask lanes, uint64_t location, Scope scope,
   BlockClock &block = *clock.block;
   if (isOrdering)
     release(warp, lanes, scope);
+  bool isPeers =
+      location - sharedWindow < windowBytes && &table != &clock.block->messages;
   std::array<LaneMessages, warpLanes> &messages = messagesOf(clock);
   for (LaneMask rest = lanes; rest; rest &= rest - 1) {
     unsigned lane = __builtin_ctz(rest);
@@ -361,6 +356,9 @@ void publishAt(Warp &warp, LaneMask lanes, uint64_t location, Scope scope,
                           ? record.forBlock
                           : withThread(own.released[1], block.block, thread,
                                        own.releasedTick[1]);
+    // At another block's place, what that block keeps for itself stays.
+    if (isPeers && record.forAll)
+      record.forBlock = nullptr;
     bool isEmpty = !record.forBlock && !record.forAll;
     if (!isEmpty || (!isUpdate && !table.isEmpty()))
       table.put(location, std::move(record), isUpdate);

@@ -28,6 +28,7 @@ namespace fsr::ptx {
 
 class Warp;
 class Block;
+class Cluster;
 struct Region;
 
 enum class Semantics : uint8_t {
@@ -42,17 +43,22 @@ struct BlockClock;
 struct WarpClock;
 
 /// A block begins or ends its life. Warps find theirs by their index.
-std::shared_ptr<BlockClock> makeBlockClock(uint64_t block, unsigned numWarps);
+std::shared_ptr<BlockClock> makeBlockClock(uint64_t block, unsigned rank,
+                                           unsigned numWarps);
 /// All threads of the warps in `warps` (a bit each) passed a barrier.
 void orderBarrier(Block &block, llvm::ArrayRef<Warp *> warps);
 /// `bar.warp.sync` of these lanes.
 void orderWarp(Warp &warp, LaneMask lanes);
 void orderFence(Warp &warp, LaneMask lanes, Scope scope);
+// The barrier of a cluster: `lanes` arrive; all have; `lanes` have waited.
+void orderClusterArrive(Warp &warp, LaneMask lanes, bool isRelaxed);
+void orderClusterComplete(Cluster &cluster);
+void orderClusterWait(Warp &warp, LaneMask lanes);
 
 // Messages. A location is a generic address; in the window of shared memory it
-// is the block's own. Memory operations call these for strong accesses; whoever
-// has objects that order threads (mbarriers) calls them with the object's
-// address and `isOrdering`.
+// is the block's own, or that of a block of its cluster. Memory operations call
+// these for strong accesses; whoever has objects that order threads (mbarriers)
+// calls them with the object's address and `isOrdering`.
 
 /// `lanes` write strongly at `location`: what they had released by a fence (or
 /// all they did, where the write itself releases: `isOrdering`) can be learnt
@@ -68,7 +74,8 @@ void learnAt(Warp &warp, LaneMask lanes, uint64_t location, Scope scope,
 
 /// A cell says who touched a word last. From bit 0: bytes 4, tick 19, lane 5,
 /// warp 5, block 22, launch 6 (for shared memory the last two are one number,
-/// the generation), then three flags. With `manyBit` the lane's place holds the
+/// the generation and the rank in its cluster of the block that did it), then
+/// three flags. With `manyBit` the lane's place holds the
 /// last warp and the warp's place the first warp of those that did.
 namespace cell {
 constexpr unsigned tickShift = 4, laneShift = 23, warpShift = 28,
@@ -79,6 +86,9 @@ constexpr uint64_t tickMask = lastTick << tickShift;
 constexpr uint64_t laneMask = uint64_t(31) << laneShift;
 constexpr uint64_t warpMask = uint64_t(31) << warpShift;
 constexpr uint64_t blockMask = ((uint64_t(1) << 28) - 1) << blockShift;
+constexpr unsigned rankBits = 4;
+constexpr uint64_t rankMask = ((uint64_t(1) << rankBits) - 1) << blockShift;
+constexpr uint64_t generationMask = blockMask & ~rankMask;
 constexpr uint64_t launchMask = uint64_t(63) << launchShift;
 constexpr uint64_t manyBit = uint64_t(1) << 61;
 constexpr uint64_t manyBlocksBit = uint64_t(1) << 62;
@@ -90,8 +100,13 @@ inline uint32_t tick(uint64_t cell) {
 }
 inline unsigned warp(uint64_t cell) { return cell >> warpShift & 31; }
 inline unsigned lane(uint64_t cell) { return cell >> laneShift & 31; }
+inline unsigned rank(uint64_t cell) { return (cell & rankMask) >> blockShift; }
 inline uint32_t block(uint64_t cell) {
   return uint32_t(cell >> blockShift & blockCount);
+}
+/// Launch and block of an access to shared memory of that generation.
+inline uint64_t sharedBase(uint32_t generation, unsigned rank) {
+  return uint64_t(generation | rank) << blockShift;
 }
 } // namespace cell
 
@@ -191,6 +206,7 @@ struct WarpClock {
 
 struct BlockClock {
   uint32_t block = 0; ///< As in a cell.
+  unsigned rank = 0;  ///< In its cluster.
   uint32_t tick = 1;
   std::vector<WarpClock> warps;
   /// Up to which tick of warp v warp w has seen, at w * size + v; empty while
@@ -203,6 +219,16 @@ struct BlockClock {
 
   uint32_t seenOf(unsigned warp, unsigned other) const {
     return seen.empty() ? warps[warp].floor : seen[warp * warps.size() + other];
+  }
+  /// Needed as soon as warps differ in what they have seen.
+  void makeMatrix() {
+    if (!seen.empty())
+      return;
+    size_t count = warps.size();
+    seen.resize(count * count);
+    for (size_t w = 0; w < count; ++w)
+      for (size_t v = 0; v < count; ++v)
+        seen[w * count + v] = warps[w].floor;
   }
   void advance() {
     if (tick < cell::lastTick) {

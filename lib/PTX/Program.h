@@ -166,11 +166,15 @@ struct BarrierInfo {
     Arrive,
     ReducePopc,
     ReduceAnd,
-    ReduceOr
+    ReduceOr,
+    ClusterArrive, ///< Of the cluster's barrier: no sources.
+    ClusterWait,
   } kind = Kind::Sync;
   /// `.aligned`, and `bar` in all its forms: all lanes of a warp come together.
   bool isAligned = true;
   bool hasCount = false;
+  bool isRelaxed =
+      false; ///< An arrival at the cluster's that releases nothing.
   /// Sources: the barrier's number, then the count where `hasCount`, then the
   /// predicate of a reduction.
 };
@@ -192,7 +196,7 @@ struct FrameLayout {
 struct SpecialSlot {
   std::string name; ///< "%tid.x"; empty: `Frame::localBase` plus `offset`.
   Slot slot = 0;
-  unsigned width = 32; ///< 32 or 64 bits a lane.
+  unsigned width = 32; ///< 32 or 64 bits a lane; 1: a predicate.
   uint64_t offset = 0;
 };
 

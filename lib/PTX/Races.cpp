@@ -32,9 +32,10 @@ struct View {
 View viewOf(const Touch &touch) {
   WarpClock &clock = clockOf(touch.warp);
   bool isShared = touch.region.generation != 0;
-  return {touch.warp, clock, isShared ? cell::blockMask : cell::launchMask,
-          isShared ? uint64_t(touch.region.generation) << cell::blockShift
-                   : clock.globalBase,
+  return {touch.warp, clock, isShared ? cell::generationMask : cell::launchMask,
+          isShared
+              ? cell::sharedBase(touch.region.generation, clock.block->rank)
+              : clock.globalBase,
           isShared};
 }
 
@@ -68,6 +69,14 @@ std::pair<unsigned, unsigned> threadsOf(uint64_t old) {
   return {thread, thread};
 }
 
+/// The block that a cell stands for.
+uint32_t blockOf(const View &view, uint64_t old) {
+  if (!view.isShared)
+    return cell::block(old);
+  // What is stale was sorted out before, so there is such a block.
+  return view.warp.block->cluster->blocks[cell::rank(old)]->clock->block;
+}
+
 /// Whether what `old` says happened before what the lane does now.
 bool isOrdered(const View &view, const Touch &touch, uint64_t old) {
   WarpClock &clock = view.clock;
@@ -83,7 +92,7 @@ bool isOrdered(const View &view, const Touch &touch, uint64_t old) {
   auto [first, last] = threadsOf(old);
   if (!isSameBlock)
     return messages &&
-           covers(messages->known, cell::block(old), first, last, tick);
+           covers(messages->known, blockOf(view, old), first, last, tick);
   for (unsigned v = first / 32; v <= last / 32; ++v) {
     if (v == clock.index) {
       if (tick <= clock.laneFloor)
@@ -137,7 +146,7 @@ std::string who(const View &view, uint64_t old, const Touch &touch) {
   else
     text = "thread " + place(first, shape.block);
   if (!isSameBlock)
-    text += " of block " + place(cell::block(old), shape.grid);
+    text += " of block " + place(blockOf(view, old), shape.grid);
   if (old & cell::manyBlocksBit)
     text += " and threads of other blocks";
   return text;
@@ -170,7 +179,8 @@ void reportConflict(const View &view, const Touch &touch, uint64_t old,
   bool isSameBlock = !((old ^ view.base) & cell::blockMask);
   std::string them = who(view, old, touch);
   std::string where = describeAddress(
-      touch.warp, view.isShared ? sharedWindow + touch.word * 4 : address);
+      touch.warp,
+      view.isShared ? touch.region.address + touch.word * 4 : address);
   if (conflict == Conflict::WriteAfterWrite && touch.newWord) {
     bool isSame = true;
     const uint8_t *now = touch.region.data + touch.word * 4;
@@ -191,7 +201,7 @@ void reportConflict(const View &view, const Touch &touch, uint64_t old,
   uint32_t tick = cell::tick(old);
   auto [first, last] = threadsOf(old);
   if (!isSameBlock && conflict == Conflict::ReadAfterWrite) {
-    uint32_t block = cell::block(old);
+    uint32_t block = blockOf(view, old);
     if (messages && covers(messages->tolerated, block, first, last, tick)) {
       touch.warp.remark(
           touch.op, touch.lane, FindingKind::UnorderedMessage, address,

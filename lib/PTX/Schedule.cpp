@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Blocks over host threads. A thread takes a block and runs it for a quantum; a
-// block that is not done then, or only waits, goes to the end of a queue, and
-// the thread takes another, so that a block which waits for one that has not
-// begun gets what it waits for as far as a GPU of the modelled size would let
-// it. A cooperative launch has all its blocks begun from the start.
+// Blocks over host threads, cluster by cluster; where nobody asked for clusters
+// a block is one. A thread takes a block and runs it for a quantum; a block
+// that is not done then, or only waits, goes to the end of a queue, and the
+// thread takes another, so that a block which waits for one that has not begun
+// gets what it waits for as far as a GPU of the modelled size would let it. A
+// cooperative launch has all its blocks begun from the start.
 //
 // With one host thread a launch is the same every time for a seed. With more,
 // blocks that talk to one another may see each other in another order.
@@ -34,8 +35,9 @@ static constexpr uint64_t reservedSharedBytes = 1024;
 /// For blocks that spin to see what those on other host threads do meanwhile.
 static constexpr std::chrono::microseconds spinPause(200);
 
-BlockRun::BlockRun(Launch &launch, const FunctionTable &functions)
-    : launch(launch), functions(functions) {
+BlockRun::BlockRun(ClusterRun &cluster, Launch &launch,
+                   const FunctionTable &functions)
+    : launch(launch), functions(functions), cluster_(cluster) {
   const std::array<unsigned, 3> &size = launch.shape.block;
   block.launch = &launch;
   block.numThreads = size[0] * size[1] * size[2];
@@ -52,26 +54,32 @@ BlockRun::BlockRun(Launch &launch, const FunctionTable &functions)
 
 BlockRun::~BlockRun() = default;
 
-void BlockRun::reset(uint64_t linear) {
+void BlockRun::reset(const std::array<unsigned, 3> &index) {
   const LaunchShapeOf &shape = launch.shape;
+  uint64_t linear =
+      index[0] +
+      uint64_t(shape.grid[0]) * (index[1] + uint64_t(shape.grid[1]) * index[2]);
   block.linear = linear;
-  // Blocks of a cluster follow one another.
-  block.index = {unsigned(linear % shape.grid[0]),
-                 unsigned(linear / shape.grid[0] % shape.grid[1]),
-                 unsigned(linear / (uint64_t(shape.grid[0]) * shape.grid[1]))};
-  block.shared.reset(hasReservedShared
-                         ? reservedShared() + reservedSharedBytes
-                         : launch.program->sharedBytes + shape.sharedBytes);
+  block.index = index;
+  block.isFinished = false;
+  block.waitedPhase = 0;
+  block.peers.clear();
+  bool isAlone = block.cluster->blocks.size() == 1;
+  uint64_t bytes = hasReservedShared
+                       ? reservedShared() + reservedSharedBytes
+                       : launch.program->sharedBytes + shape.sharedBytes;
+  block.shared.reset(bytes, &block,
+                     isAlone ? std::nullopt : std::optional(block.rank));
   if (block.shadow)
     block.shadow->clear();
-  block.clock = makeBlockClock(linear, runs.size());
+  block.clock = makeBlockClock(linear, block.rank, runs.size());
   random = Random(launch.options.seed * 0x9e3779b97f4a7c15 ^ linear);
   for (Barrier &barrier : barriers)
     barrier.isOpen = false;
   numOpen = 0;
   spinRounds = 0;
   cycles = false;
-  cyclesIn = watchedEpoch = watchedChanges = toldChanges = 0;
+  watchedEpoch = watchedChanges = toldChanges = 0;
   nextWarp = 0;
   for (unsigned i = 0; i < runs.size(); ++i) {
     unsigned threads = std::min(block.numThreads - i * warpLanes, warpLanes);
@@ -140,6 +148,8 @@ BlockRun::Outcome BlockRun::run(Tally &tally, uint64_t quantum,
       bool anyRunnable = false;
       for (const auto &run : runs)
         anyRunnable |= run->isRunnable && !run->groups.empty();
+      if (!anyRunnable && waitsForCluster())
+        return finish(didAnything ? Outcome::Spent : Outcome::Waiting);
       if (!anyRunnable) {
         reportStuck();
         return finish(Outcome::Stuck);
@@ -162,50 +172,56 @@ BlockRun::Outcome BlockRun::run(Tally &tally, uint64_t quantum,
   return finish(spinRounds ? Outcome::Spun : Outcome::Spent);
 }
 
+static uint64_t countClusters(const Launch &launch) {
+  uint64_t count = 1;
+  for (unsigned i = 0; i < 3; ++i)
+    count *= launch.shape.grid[i] / launch.shape.cluster[i];
+  return count;
+}
+
 namespace {
-/// The blocks of a launch, and who runs which.
+/// The clusters of a launch, and who runs which. Most have one block.
 class Pool {
 public:
   Pool(Launch &launch, const FunctionTable &functions, unsigned mostResident)
       : launch(launch), functions(functions), mostResident(mostResident) {
-    const auto &grid = launch.shape.grid;
-    numBlocks = uint64_t(grid[0]) * grid[1] * grid[2];
+    numClusters = countClusters(launch);
     order = Random(launch.options.seed);
     // A stride that meets each block once, for schedules other than lockstep.
-    if (launch.options.schedule != Schedule::Lockstep && numBlocks > 2) {
+    if (launch.options.schedule != Schedule::Lockstep && numClusters > 2) {
       do
-        stride = 1 + order.next() % (numBlocks - 1);
-      while (std::__gcd(stride, numBlocks) != 1);
-      firstBlock = order.next() % numBlocks;
+        stride = 1 + order.next() % (numClusters - 1);
+      while (std::__gcd(stride, numClusters) != 1);
+      firstCluster = order.next() % numClusters;
     }
   }
 
   void work(Tally &tally);
   /// Of blocks that a fault left where they were.
   void countUnfinished(Tally &tally) {
-    for (const std::unique_ptr<BlockRun> &run : aside)
+    for (const std::unique_ptr<ClusterRun> &run : aside)
       run->takeCounters(tally);
   }
 
 private:
   struct Item {
-    std::unique_ptr<BlockRun> run;
+    std::unique_ptr<ClusterRun> run;
     bool isNew = false;
     uint64_t number = 0;
     uint64_t epoch = 0;  ///< When it was taken.
     uint64_t memory = 0; ///< Its state then, by number.
   };
   std::optional<Item> take();
-  void giveBack(Item item, BlockRun::Outcome outcome, uint64_t executed);
+  void giveBack(Item item, ClusterRun::Outcome outcome, uint64_t executed);
 
   Launch &launch;
   const FunctionTable &functions;
-  uint64_t mostResident = 0, numBlocks = 0, stride = 1, firstBlock = 0;
+  uint64_t mostResident = 0, numClusters = 0, stride = 1, firstCluster = 0;
   Random order{0};
 
   std::mutex lock;
   std::condition_variable changed;
-  uint64_t nextBlock = 0, numResident = 0, numDone = 0, numRunning = 0;
+  uint64_t nextCluster = 0, numResident = 0, numDone = 0, numRunning = 0;
   /// Slices given to blocks that were put aside since a block was begun.
   uint64_t resumed = 0;
   /// Counts slices in which something happened; how many blocks have done
@@ -217,8 +233,8 @@ private:
   /// Counts slices that ended neither in spinning nor in waiting.
   uint64_t advances = 1;
   uint64_t executed = 0;
-  std::deque<std::unique_ptr<BlockRun>> aside;
-  std::vector<std::unique_ptr<BlockRun>> unused;
+  std::deque<std::unique_ptr<ClusterRun>> aside;
+  std::vector<std::unique_ptr<ClusterRun>> unused;
 };
 
 std::optional<Pool::Item> Pool::take() {
@@ -226,11 +242,11 @@ std::optional<Pool::Item> Pool::take() {
   bool hasPaused = false;
   for (;;) {
     auto isOver = [&] {
-      return launch.findings->isStopped() || numDone == numBlocks;
+      return launch.findings->isStopped() || numDone == numClusters;
     };
     if (isOver())
       return std::nullopt;
-    bool mayBegin = nextBlock < numBlocks && numResident < mostResident;
+    bool mayBegin = nextCluster < numClusters && numResident < mostResident;
     // All that were put aside have had another turn, or all have to begin, or
     // the next one seems to wait for one that has not begun.
     bool shouldBegin = mayBegin && (launch.shape.cooperative || aside.empty() ||
@@ -245,7 +261,7 @@ std::optional<Pool::Item> Pool::take() {
       item.isNew = true;
       item.epoch = epoch;
       item.memory = memory;
-      item.number = nextBlock++;
+      item.number = nextCluster++;
       ++numResident;
       ++numRunning;
       resumed = 0;
@@ -276,14 +292,14 @@ std::optional<Pool::Item> Pool::take() {
   }
 }
 
-void Pool::giveBack(Item item, BlockRun::Outcome outcome, uint64_t ran) {
+void Pool::giveBack(Item item, ClusterRun::Outcome outcome, uint64_t ran) {
   std::lock_guard<std::mutex> held(lock);
   --numRunning;
   executed += ran;
   uint64_t budget = launch.options.instructionBudget;
-  BlockRun *run = item.run.get();
-  bool hasSpun = outcome == BlockRun::Outcome::Spun;
-  advances += !hasSpun && outcome != BlockRun::Outcome::Waiting;
+  ClusterRun *run = item.run.get();
+  bool hasSpun = outcome == ClusterRun::Outcome::Spun;
+  advances += !hasSpun && outcome != ClusterRun::Outcome::Waiting;
   run->spunIn = hasSpun ? advances : 0;
   auto stopWith = [&](FindingKind kind, const std::string &message) {
     if (launch.findings->isStopped())
@@ -305,18 +321,18 @@ void Pool::giveBack(Item item, BlockRun::Outcome outcome, uint64_t ran) {
     numCycling = 0;
   }
   bool isCycling = run->isCycling() && item.memory == memory &&
-                   outcome != BlockRun::Outcome::Done;
+                   outcome != ClusterRun::Outcome::Done;
   if (isCycling != (run->cyclesIn == memory)) {
     run->cyclesIn = isCycling ? memory : 0;
     numCycling += isCycling ? 1 : -1;
   }
   if (isCycling && numCycling == numResident &&
-      !(nextBlock < numBlocks && numResident < mostResident))
+      !(nextCluster < numClusters && numResident < mostResident))
     stopWith(FindingKind::Deadlock,
              "no thread can go on: all wait, or look again and again at memory "
              "that nobody changes any more: " +
                  run->whereabouts());
-  if (outcome != BlockRun::Outcome::Waiting) {
+  if (outcome != ClusterRun::Outcome::Waiting) {
     ++epoch;
     numWaiting = 0;
   } else if (item.epoch == epoch) {
@@ -327,11 +343,11 @@ void Pool::giveBack(Item item, BlockRun::Outcome outcome, uint64_t ran) {
     }
     numWaiting += ++run->timesWaited == mostWaits;
     if (numWaiting == numResident &&
-        !(nextBlock < numBlocks && numResident < mostResident))
+        !(nextCluster < numClusters && numResident < mostResident))
       stopWith(FindingKind::Deadlock,
                "all blocks that can run wait: " + run->whereabouts());
   }
-  if (outcome == BlockRun::Outcome::Done) {
+  if (outcome == ClusterRun::Outcome::Done) {
     ++numDone;
     --numResident;
     unused.push_back(std::move(item.run));
@@ -349,14 +365,15 @@ void Pool::work(Tally &tally) {
     quantum = std::min(quantum, std::max<uint64_t>(budget / 64, 1));
   while (std::optional<Item> item = take()) {
     if (!item->run)
-      item->run = std::make_unique<BlockRun>(launch, functions);
+      item->run = std::make_unique<ClusterRun>(launch, functions);
     if (item->isNew)
-      item->run->reset((firstBlock + uint64_t((unsigned __int128)item->number *
-                                              stride % numBlocks)) %
-                       numBlocks);
+      item->run->reset(
+          (firstCluster +
+           uint64_t((unsigned __int128)item->number * stride % numClusters)) %
+          numClusters);
     uint64_t ran = 0;
     item->run->beginWatch(item->memory);
-    BlockRun::Outcome outcome = item->run->run(tally, quantum, ran);
+    ClusterRun::Outcome outcome = item->run->run(tally, quantum, ran);
     giveBack(std::move(*item), outcome, ran);
   }
   std::lock_guard<std::mutex> held(lock);
@@ -398,13 +415,14 @@ void BlockRun::place(Finding &finding) const {
 
 void runBlocks(Launch &launch, const FunctionTable &functions,
                unsigned mostResident, Tally &tally) {
-  Pool pool(launch, functions, mostResident);
-  const auto &grid = launch.shape.grid;
-  uint64_t numBlocks = uint64_t(grid[0]) * grid[1] * grid[2];
+  const std::array<unsigned, 3> &size = launch.shape.cluster;
+  Pool pool(launch, functions,
+            std::max(1u, mostResident / (size[0] * size[1] * size[2])));
+  uint64_t numClusters = countClusters(launch);
   unsigned numThreads = launch.options.hostThreads;
   if (!numThreads)
     numThreads = std::max(1u, std::thread::hardware_concurrency());
-  numThreads = unsigned(std::min<uint64_t>(numThreads, numBlocks));
+  numThreads = unsigned(std::min<uint64_t>(numThreads, numClusters));
   std::vector<Tally> tallies(numThreads);
   for (Tally &one : tallies)
     one.ops.resize(functions.programs.size());

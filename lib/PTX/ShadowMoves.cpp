@@ -236,7 +236,8 @@ Spot spotOf(Warp &warp, unsigned lane, const Place &place, unsigned bytes) {
       bytes > place.region->bytes - place.offset)
     return spot;
   bool isShared = place.space == Space::Shared;
-  spot.memory = isShared ? warp.shadow->shared : warp.block->launch->shadow;
+  spot.memory =
+      isShared ? place.region->block->shadow.get() : warp.block->launch->shadow;
   spot.key = isShared ? place.offset : place.region->address + place.offset;
   spot.data = place.region->data + place.offset;
   return spot;

@@ -29,6 +29,8 @@ constexpr uint64_t workspaceBytes = 256;
 /// Registers and local memory of blocks that are resident, on the host.
 constexpr uint64_t mostResidentBytes = uint64_t(2) << 30;
 constexpr uint64_t mostCooperativeBytes = uint64_t(16) << 30;
+/// That an H200 has, where a kernel allows more than the portable 8.
+constexpr uint64_t mostClusterBlocks = 16;
 /// Of a module's variables.
 constexpr uint64_t mostVariableBytes = uint64_t(1) << 30;
 
@@ -370,16 +372,23 @@ llvm::Error Gpu::checkShape(const Function &kernel, const Program &program,
   if (threads > 1024)
     return bad("a block of " + show(shape.block) + " threads");
   uint64_t clusterBlocks = 1;
+  if (kernel.requiredCluster[0])
+    for (unsigned i = 0; i < 3; ++i)
+      if (shape.cluster[i] != std::max(1u, kernel.requiredCluster[i]))
+        return bad("clusters of " + show(shape.cluster) +
+                   " blocks, and .reqnctapercluster wants another");
   for (unsigned i = 0; i < 3; ++i) {
     if (!shape.cluster[i] || shape.grid[i] % shape.cluster[i])
       return bad("clusters of " + show(shape.cluster) + " in a grid of " +
                  show(shape.grid));
     clusterBlocks *= shape.cluster[i];
   }
-  if (clusterBlocks != 1)
-    return makeError(ErrorKind::Unsupported,
-                     "launch of " + kernel.name + ": clusters of " +
-                         show(shape.cluster) + " blocks are not supported");
+  uint64_t mostBlocks =
+      kernel.maxClusterRank ? kernel.maxClusterRank : mostClusterBlocks;
+  mostBlocks = std::min(mostBlocks, mostClusterBlocks);
+  if (clusterBlocks > mostBlocks)
+    return bad("clusters of " + show(shape.cluster) + " blocks; " +
+               llvm::Twine(mostBlocks) + " blocks can be had");
   uint64_t most = 1;
   if (kernel.maxThreads[0]) {
     for (unsigned size : kernel.maxThreads)
@@ -399,6 +408,10 @@ llvm::Error Gpu::checkShape(const Function &kernel, const Program &program,
   if (sharedBytes > options.sharedBytesPerBlock)
     return bad(llvm::Twine(sharedBytes) + " bytes of shared memory, of " +
                llvm::Twine(options.sharedBytesPerBlock));
+  if (clusterBlocks > mostResident(program, shape))
+    return bad("clusters of " + llvm::Twine(clusterBlocks) +
+               " blocks, of which " +
+               llvm::Twine(mostResident(program, shape)) + " fit");
   if (shape.cooperative) {
     uint64_t blocks = uint64_t(shape.grid[0]) * shape.grid[1] * shape.grid[2];
     unsigned resident = mostResident(program, shape);
@@ -491,7 +504,7 @@ static void count(const Program &program, llvm::ArrayRef<OpCount> counts,
 
 llvm::Expected<LaunchResult> Gpu::launch(unsigned module,
                                          llvm::StringRef kernel,
-                                         const LaunchShapeOf &shape,
+                                         const LaunchShapeOf &asked,
                                          llvm::ArrayRef<uint8_t> params,
                                          const LaunchOptions &launchOptions) {
   llvm::Expected<const Function *> function = findKernel(module, kernel);
@@ -501,6 +514,13 @@ llvm::Expected<LaunchResult> Gpu::launch(unsigned module,
   if (!linked)
     return linked.takeError();
   Program &program = (*linked)->entry();
+  LaunchShapeOf shape = asked;
+  const std::array<unsigned, 3> &required = (*function)->requiredCluster,
+                                one = {1, 1, 1};
+  // Where a launch says nothing, a kernel's own clusters count.
+  if (required[0] && asked.cluster == one)
+    for (unsigned i = 0; i < 3; ++i)
+      shape.cluster[i] = std::max(1u, required[i]);
   if (llvm::Error error = checkShape(**function, program, shape))
     return std::move(error);
   if (params.size() != program.parameterBytes)
@@ -534,6 +554,7 @@ llvm::Expected<LaunchResult> Gpu::launch(unsigned module,
   Launch launch;
   launch.program = &program;
   launch.shape = shape;
+  launch.isExplicitCluster = required[0] || asked.cluster != one;
   launch.options = launchOptions;
   launch.memory = &memory;
   launch.findings = &sink;

@@ -109,6 +109,9 @@ public:
   unsigned index = 0;           ///< In its block.
   LaneMask existing = allLanes; ///< Threads that the block has.
   LaneMask exited = 0;
+  /// Lanes that arrived in the open phase of the cluster's barrier, and those
+  /// that have yet to wait for one in which they did.
+  LaneMask clusterArrived = 0, clusterOwed = 0;
   /// Lanes of the running group; a handler of `WarpSync` sees all that came.
   LaneMask group = 0;
   /// Set by a `Wait` handler: these lanes repeat the instruction later.

@@ -415,11 +415,17 @@ private:
         return decoder.fail("expected .cta, .gl or .sys");
       return finish(0);
     }
-    // One side of a fence orders less; both are taken for the whole.
+    // One side of a fence orders less, and so does one that is for shared
+    // memory alone; all are taken for the whole.
     info->isSequential = modifiers.take("sc");
-    if (!info->isSequential && !modifiers.take("acq_rel") &&
-        (from.has("acquire") || from.has("release")))
-      return decoder.fail("a fence of one side is not supported");
+    bool isOneSided = !info->isSequential && !modifiers.take("acq_rel") &&
+                      (modifiers.take("acquire") || modifiers.take("release"));
+    llvm::StringRef restriction = from.has("acquire")
+                                      ? "sync_restrict::shared::cluster"
+                                      : "sync_restrict::shared::cta";
+    if (modifiers.take(restriction) && (!isOneSided || !from.has("cluster")))
+      return decoder.fail("only a fence of one side and for the cluster is "
+                          "restricted");
     if (modifiers.take("cta"))
       info->scope = Scope::Block;
     else if (modifiers.take("cluster"))

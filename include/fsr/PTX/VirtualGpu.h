@@ -32,6 +32,7 @@ enum class FindingKind : uint8_t {
   BarrierDivergence, ///< Not all threads of a warp or block reach a barrier.
   BarrierMismatch,   ///< Counts or identities of a barrier that do not fit.
   Deadlock,
+  FinishedBlock, ///< Shared memory of a block of the cluster that has ended.
   AsyncInFlight, ///< Touched what an asynchronous copy still writes.
   ShuffleMask,   ///< A lane named in a mask is not there, or reads one
                  ///< that takes no part.

@@ -185,6 +185,43 @@ TEST_F(VirtualBackendTest, WhatAGpuDoesNotShowIsReported) {
             "no parameters, the kernel has 1");
 }
 
+TEST_F(VirtualBackendTest, LaunchesClusters) {
+  ModuleHandle module = cantFail(backend->loadModule(R"(.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry ranks(.param .u64 p) {
+  .reg .b32 %r<4>;
+  .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [p];
+  mov.u32 %r1, %ctaid.x;
+  mul.wide.u32 %rd2, %r1, 4;
+  add.s64 %rd3, %rd1, %rd2;
+  mov.u32 %r2, %cluster_ctarank;
+  mov.u32 %r3, %cluster_nctarank;
+  mad.lo.u32 %r2, %r3, 10, %r2;
+  st.global.u32 [%rd3], %r2;
+  ret;
+}
+)"));
+  DevicePointer to = cantFail(backend->allocate(16));
+  void *params[] = {&to};
+  BackendLaunch launch;
+  launch.function = cantFail(backend->function(module, "ranks"));
+  launch.name = "ranks";
+  launch.grid = {4, 1, 1};
+  launch.cluster = {2, 1, 1};
+  launch.params = params;
+  cantFail(backend->launch(launch));
+  uint32_t words[4] = {};
+  cantFail(backend->copyToHost(words, to, 16, nullptr));
+  EXPECT_EQ(words[0], 20u);
+  EXPECT_EQ(words[1], 21u);
+  EXPECT_EQ(words[3], 21u);
+  launch.grid = {3, 1, 1};
+  EXPECT_NE(failure(backend->launch(launch)).second.find("clusters of 2x1x1"),
+            std::string::npos);
+}
+
 TEST_F(VirtualBackendTest, ImagesThatAreNone) {
   EXPECT_EQ(failure(backend
                         ->loadModule("\x7f"

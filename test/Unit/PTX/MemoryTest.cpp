@@ -202,7 +202,7 @@ TEST(MemoryTest, SharedMemoryStartsAnew) {
   SharedMemory shared;
   uint32_t generation = 0;
   for (uint64_t bytes : {64, 1024, 48}) {
-    shared.reset(bytes);
+    shared.reset(bytes, /*owner=*/nullptr, /*rank=*/std::nullopt);
     Region &region = shared.region();
     EXPECT_EQ(region.bytes, bytes);
     EXPECT_NE(region.generation, generation);

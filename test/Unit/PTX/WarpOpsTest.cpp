@@ -260,9 +260,9 @@ TEST_F(WarpOpsTest, FormsThatAreNotKnown) {
       "supported");
   EXPECT_EQ(message("bar.sync.foo 0;"),
             "line 14: `bar.sync.foo 0;`: modifier .foo is not supported");
-  EXPECT_EQ(message("fence.acquire.sync_restrict::shared::cluster.cluster;"),
-            "line 14: `fence.acquire.sync_restrict::shared::cluster.cluster;`: "
-            "a fence of one side is not supported");
+  EXPECT_EQ(message("fence.acq_rel.sync_restrict::shared::cta.cluster;"),
+            "line 14: `fence.acq_rel.sync_restrict::shared::cta.cluster;`: "
+            "only a fence of one side and for the cluster is restricted");
   EXPECT_EQ(message("vote.sync.ballot.pred %p1, %p2, -1;"),
             "line 14: `vote.sync.ballot.pred %p1, %p2, -1;`: expected .all, "
             ".any or .uni with .pred, or .ballot.b32");
