@@ -73,6 +73,8 @@ void TimeLeft::event(const SearchEvent &event, Clock::time_point now) {
     break;
   case Kind::Checking: // Of the trial that is to come.
     return;
+  case Kind::Tested:
+    break;
   case Kind::RoundEnded:
     endAnswer();
     phase = Phase::Between;
