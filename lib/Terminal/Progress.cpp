@@ -272,7 +272,18 @@ void Progress::event(const SearchEvent &event, double spentUsd) {
   std::lock_guard<std::mutex> held(lock);
   if (!isOn || kind == ProgressKind::None)
     return;
+  if (event.kind == Kind::Checking) {
+    state.isChecking = true;
+    if (draws) {
+      draw();
+    } else if (kind == ProgressKind::Lines) {
+      os << prefix + state.subject.kernel + ": checking the original\n";
+      os.flush();
+    }
+    return;
+  }
   if (event.kind == Kind::Tested) {
+    state.isChecking = false;
     if (kind == ProgressKind::Lines) {
       os << prefix + state.subject.kernel +
                 ": task strength: " + printable(event.strength->summary()) +
@@ -296,9 +307,6 @@ void Progress::event(const SearchEvent &event, double spentUsd) {
     state.waiting -= state.waiting > 0;
     ++state.pending;
     break;
-  case Kind::Checking:
-    state.isChecking = true;
-    break;
   case Kind::Finished:
     state.isTrying = true;
     state.isChecking = false;
@@ -308,6 +316,7 @@ void Progress::event(const SearchEvent &event, double spentUsd) {
     state.waiting = 0;
     state.isTrying = state.isChecking = false;
     break;
+  case Kind::Checking:
   case Kind::Tested:
     break;
   }
@@ -344,15 +353,13 @@ void Progress::print(const SearchEvent &event) {
   case Kind::Pending:
     out << "answer pending";
     break;
-  case Kind::Checking:
-    out << "checking the original";
-    break;
   case Kind::RoundEnded:
     out << (event.summary->pending ? "waits" : "done");
     for (const auto &[verdict, count] : event.summary->verdicts)
       out << ", " << count << " " << nameOf(verdict);
     out << "; best " << (state.best.empty() ? "none yet" : state.best);
     break;
+  case Kind::Checking:
   case Kind::Tested:
     break;
   case Kind::Finished:

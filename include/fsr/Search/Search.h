@@ -71,8 +71,8 @@ struct SearchEvent {
     Asked,
     Answered,
     Pending,
-    /// The first trial begins on a virtual device, where the original may take
-    /// minutes.
+    /// The original runs for the first time, on a virtual device, where that
+    /// may take minutes.
     Checking,
     Finished,   ///< A trial.
     RoundEnded, ///< All of a round's answers are tried.

@@ -47,7 +47,7 @@ struct ProgressState {
   unsigned waiting = 0; ///< Asked, and neither answered nor put off.
   unsigned pending = 0;
   bool isTrying = false;   ///< Answers are there and are being tried.
-  bool isChecking = false; ///< The first of them, on a virtual device.
+  bool isChecking = false; ///< The original runs, on a virtual device.
   std::map<Verdict, unsigned> verdicts;
   std::string best; ///< With its interval.
   double usd = 0;
