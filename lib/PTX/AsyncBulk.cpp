@@ -23,13 +23,6 @@ constexpr unsigned bulkUnit = 16;
 /// Copies under way; more of them happen at once.
 constexpr size_t mostCopies = 4096;
 
-void addresses(Warp &warp, const MemoryInfo &info, Slot base, int64_t offset,
-               uint64_t *at) {
-  Op op;
-  op.offset = offset;
-  lanesAddresses(warp, op, info, base, at);
-}
-
 /// An offset in shared memory of the block of that rank.
 uint64_t atRank(const Warp &warp, unsigned rank, uint64_t offset) {
   bool isAlone = warp.block->cluster->blocks.size() == 1;
@@ -65,10 +58,11 @@ void issueToRanks(BulkCopy copy, uint64_t barrierAddress, uint32_t ranks) {
 void issue(Warp &warp, const Op &op, LaneMask active) {
   const auto &info = *static_cast<const BulkInfo *>(op.info);
   uint64_t to[warpLanes], from[warpLanes], barriers[warpLanes];
-  addresses(warp, info.to, op.operand(0), op.offset, to);
-  addresses(warp, info.from, op.operand(1), int64_t(op.immediate), from);
+  lanesAddresses(warp, info.to, op.operand(0), op.offset, to);
+  lanesAddresses(warp, info.from, op.operand(1), int64_t(op.immediate), from);
   if (info.hasBarrier)
-    addresses(warp, info.barrier, op.operand(3), info.barrierOffset, barriers);
+    lanesAddresses(warp, info.barrier, op.operand(3), info.barrierOffset,
+                   barriers);
   LaneMask tainted = 0;
   if (warp.tracksTaint)
     tainted = warp.taint(op.operand(0)) | warp.taint(op.operand(1)) |
@@ -301,7 +295,7 @@ void reduce(const BulkCopy &copy, const Checked &to, const uint8_t *from,
   for (uint32_t at = 0; at < copy.bytes; at += info.elementBytes) {
     uint64_t value = 0;
     std::memcpy(&value, from + at, info.elementBytes);
-    updateAt(info, to.data + at, value, isGlobal);
+    updateAt(info, to.data + at, value, isGlobal, warp.changes);
     for (uint32_t i = at; i < at + info.elementBytes; ++i)
       to.state[i] =
           (to.state[i] & Tainted) | Written |

@@ -268,6 +268,7 @@ LaneMask updateElements(Warp &warp, const Op &op, const AtomicInfo &info,
   constexpr T ones = T(0x0101010101010101ull);
   constexpr unsigned words = sizeof(T) / 4;
   uint64_t mine = cells.mine;
+  uint64_t &changes = warp.changes;
   Turn turn;
   for (LaneMask rest = active; rest; rest &= rest - 1) {
     unsigned lane = __builtin_ctz(rest);
@@ -312,12 +313,14 @@ LaneMask updateElements(Warp &warp, const Op &op, const AtomicInfo &info,
       std::memcpy(&value, data, sizeof(T));
       T next = isSum ? T(value + b) : T(updated(info, value, b, c, isGlobal));
       std::memcpy(data, &next, sizeof(T));
+      changes += next != value;
       old = value;
     } else if (isSum) {
       old = __atomic_fetch_add(reinterpret_cast<T *>(data), T(b),
                                __ATOMIC_SEQ_CST);
+      changes += T(b) != 0;
     } else {
-      old = swapLoop<T>(info, data, b, c, isGlobal);
+      old = swapLoop<T>(info, data, b, c, isGlobal, changes);
     }
     if (info.hasResult)
       warp.lanes<T>(op.result(0))[lane] = T(old);

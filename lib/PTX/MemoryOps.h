@@ -49,8 +49,12 @@ bool isCacheHint(llvm::StringRef modifier);
 
 /// The lanes' addresses: generic ones, or offsets where the space is shared,
 /// parameters or local.
-void lanesAddresses(Warp &warp, const Op &op, const MemoryInfo &info, Slot base,
-                    uint64_t *at);
+void lanesAddresses(Warp &warp, const MemoryInfo &info, Slot base,
+                    int64_t offset, uint64_t *at);
+inline void lanesAddresses(Warp &warp, const Op &op, const MemoryInfo &info,
+                           Slot base, uint64_t *at) {
+  lanesAddresses(warp, info, base, op.offset, at);
+}
 
 /// Where an address leads; `space` is Global, Shared, Local or Param.
 struct Place {

@@ -34,13 +34,6 @@ AsyncQueue &queueOf(Warp &warp) {
   return *warp.async;
 }
 
-void addresses(Warp &warp, const MemoryInfo &info, Slot base, int64_t offset,
-               uint64_t *at) {
-  Op op;
-  op.offset = offset;
-  lanesAddresses(warp, op, info, base, at);
-}
-
 void complete(Warp &warp, AsyncQueue::Copy &copy, unsigned lane) {
   Checked to, from;
   unsigned bytes = copy.bytes, given = copy.sourceBytes[lane];
@@ -97,9 +90,9 @@ void issue(Warp &warp, const Op &op, LaneMask active) {
   copy.to = &info.to;
   copy.from = &info.from;
   copy.bytes = info.bytes;
-  addresses(warp, info.to, op.operand(0), op.offset, copy.target.data());
-  addresses(warp, info.from, op.operand(1), int64_t(op.immediate),
-            copy.source.data());
+  lanesAddresses(warp, info.to, op.operand(0), op.offset, copy.target.data());
+  lanesAddresses(warp, info.from, op.operand(1), int64_t(op.immediate),
+                 copy.source.data());
   copy.group = queue.openGroup;
   if (warp.tracksTaint)
     copy.tainted = warp.taint(op.operand(0)) | warp.taint(op.operand(1));
