@@ -247,9 +247,11 @@ static unsigned touchWords(Warp &warp, unsigned lane, Region &region,
   uint64_t floor = uint64_t(seen) << cell::tickShift;
   auto isInOrder = [&](uint64_t old) {
     constexpr uint64_t who = cell::blockMask | cell::warpMask | cell::laneMask |
-                             cell::manyBit | cell::manyBlocksBit;
+                             cell::manyBit | cell::manyBlocksBit |
+                             cell::mixedBit;
     uint64_t differ = old ^ mine;
-    bool isSeen = !(differ & cell::blockMask) && !(old & cell::manyBlocksBit) &&
+    bool isSeen = !(differ & cell::blockMask) &&
+                  !(old & (cell::manyBlocksBit | cell::mixedBit)) &&
                   (old & cell::tickMask) <= floor;
     return (differ & staleMask) || !(differ & who) || isSeen;
   };

@@ -59,7 +59,8 @@ inline bool loadStretch(Warp &warp, const Op &op, const MemoryInfo &info,
     uint64_t word = stretch.offset / 4;
     if (!areInOrder<N>(view, region.writers + word, total / 4))
       return false;
-    noteReads<N>(view, region.readers + word, total / 4);
+    if (!noteReads<N>(view, region.readers + word, total / 4))
+      return false;
   }
   const uint8_t *data = region.data + stretch.offset;
   for (unsigned v = 0; v < V; ++v) {
@@ -129,7 +130,8 @@ inline bool loadRepeated(Warp &warp, const Op &op, const MemoryInfo &info,
     bool isFine = true;
     for (unsigned word = 0; word < N / 4; ++word)
       isFine &= isInOrder(view, writers[word], mine) &&
-                isInOrder(view, writers[word], other);
+                isInOrder(view, writers[word], other) &&
+                !(readers[word] & cell::mixedBit);
     if (!isFine)
       return false;
     for (unsigned word = 0; word < N / 4; ++word) {
@@ -174,7 +176,8 @@ inline bool loadRun(Warp &warp, const Op &op, const MemoryInfo &info,
     view.mine += uint64_t(first) << cell::laneShift;
     if (!areInOrder<N>(view, region.writers + offset / 4, total / 4))
       return false;
-    noteReads<N>(view, region.readers + offset / 4, total / 4);
+    if (!noteReads<N>(view, region.readers + offset / 4, total / 4))
+      return false;
   }
   const uint8_t *data = region.data + offset;
   for (unsigned v = 0; v < V; ++v) {
@@ -211,7 +214,9 @@ inline bool loadOne(Warp &warp, const Op &op, const MemoryInfo &info,
     uint64_t mine = gather.view.mine + (uint64_t(lane) << cell::laneShift);
     bool isFine = true;
     for (unsigned word = 0; word < N / 4; ++word)
-      isFine &= isInOrder(gather.view, region.writers[offset / 4 + word], mine);
+      isFine &=
+          isInOrder(gather.view, region.writers[offset / 4 + word], mine) &&
+          !(region.readers[offset / 4 + word] & cell::mixedBit);
     if (!isFine)
       return false;
     for (unsigned word = 0; word < N / 4; ++word)
@@ -307,7 +312,8 @@ inline bool loadSame(Warp &warp, const Op &op, const MemoryInfo &info,
     bool isFine = true;
     for (unsigned i = 0; i < N / 4; ++i)
       isFine &= isInOrder(view, region.writers[word + i], mine) &&
-                isInOrder(view, region.writers[word + i], other);
+                isInOrder(view, region.writers[word + i], other) &&
+                !(region.readers[word + i] & cell::mixedBit);
     if (!isFine)
       return false;
     for (unsigned i = 0; i < N / 4; ++i) {
