@@ -296,8 +296,8 @@ LaneMask updateElements(Warp &warp, const Op &op, const AtomicInfo &info,
       // Whose flag this was is asked only where it was another block's.
       if (info.hasResult && isGlobal &&
           ((writers[0] ^ cells.base) & cell::blockMask))
-        noteFlagRead(
-            Touch{warp, op, lane, region, offset / 4, cell::bytesMask});
+        noteFlagRead(Touch{warp, op, lane, region, offset / 4, cell::bytesMask,
+                           /*isStrong=*/true, info.scope});
       for (unsigned i = 0; i < words; ++i) {
         writers[i] = cells.mine;
         if (readers[i])

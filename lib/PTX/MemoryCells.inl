@@ -32,6 +32,17 @@ inline CellView cellView(WarpClock &clock, const Region &region,
   return view;
 }
 
+/// As loads of this kind look at who wrote: to `.nc` whatever was written in
+/// this launch is another's, and never in order.
+inline CellView writersView(const CellView &view, const MemoryInfo &info) {
+  CellView writers = view;
+  if (info.isNonCoherent) {
+    writers.mine ^= cell::blockMask & ~cell::launchMask;
+    writers.floor = 0;
+  }
+  return writers;
+}
+
 /// With pieces below a word, lanes share words: the cell stands for the warp.
 template <unsigned N>
 inline uint64_t cellFor(const CellView &view, uint64_t word) {

@@ -139,6 +139,8 @@ struct Knowledge {
 
   bool covers(uint32_t block, unsigned firstThread, unsigned lastThread,
               uint32_t tick) const;
+  /// Whether it says anything of that block.
+  bool tellsOf(uint32_t block) const;
 };
 using KnowledgePtr = std::shared_ptr<const Knowledge>;
 KnowledgePtr join(const KnowledgePtr &a, const KnowledgePtr &b);
@@ -187,6 +189,7 @@ struct LaneMessages {
 /// A strong read of another thread's strong write, for messages.
 struct FlagRead {
   uint64_t address = 0, writer = 0;
+  bool isInScope = false; ///< The scopes of both include each other.
 };
 
 /// What an access needs to know fast, per warp.
@@ -267,11 +270,13 @@ struct Touch {
   const uint8_t *newWord = nullptr;
   /// For messages: the lane's own address.
   uint64_t address = 0;
+  /// `ld.global.nc`: sees no writes of this launch, whatever orders them.
+  bool isNonCoherent = false;
 };
 /// Checks against what others did, reports, and notes the access.
 void touchRead(const Touch &touch);
 void touchWrite(const Touch &touch);
-/// A strong read: remembers whose strong write it saw.
+/// A strong read, of `touch.scope`: remembers whose strong write it saw.
 void noteFlagRead(const Touch &touch);
 
 } // namespace fsr::ptx

@@ -330,7 +330,7 @@ bool wasSeen(const View &view, const Touch &touch, uint64_t old) {
   uint64_t address = touch.region.address + touch.word * 4;
   for (const WarpClock &warp : view.clock.block->warps)
     for (const FlagRead &one : warp.flagReads)
-      if (one.address == address && one.writer == old)
+      if (one.isInScope && one.address == address && one.writer == old)
         return true;
   return false;
 }
@@ -339,6 +339,16 @@ void check(const View &view, const Touch &touch, uint64_t old,
            Conflict conflict) {
   if ((old ^ view.base) & view.staleMask || !(old & touch.bytes))
     return;
+  if (touch.isNonCoherent && conflict == Conflict::ReadAfterWrite) {
+    touch.warp.report(
+        touch.op, touch.lane, FindingKind::GlobalRace, touch.address,
+        "reads by ld.global.nc what " + Twine(who(view, old, touch)) +
+            " wrote in this launch, at " +
+            describeAddress(touch.warp, touch.address) +
+            "; such loads are for what no thread writes, and no barrier "
+            "orders them");
+    return;
+  }
   if (areBothStrong(view, touch, old) || isOrdered(view, touch, old) ||
       wasSeen(view, touch, old))
     return;
@@ -469,12 +479,15 @@ void noteFlagRead(const Touch &touch) {
   if ((old ^ view.base) & view.staleMask || !(old & cell::strongBit))
     return;
   uint64_t address = touch.region.address + touch.word * 4;
+  bool isInScope = !((old ^ view.base) & cell::blockMask) || view.isShared ||
+                   (touch.scope != Scope::Block && !(old & cell::narrowBit));
   for (FlagRead &one : view.clock.flagReads)
     if (one.address == address) {
-      one.writer = old;
+      one = {address, old, isInScope};
       return;
     }
-  view.clock.flagReads[view.clock.nextFlagRead++ % 8] = {address, old};
+  view.clock.flagReads[view.clock.nextFlagRead++ % 8] = {address, old,
+                                                         isInScope};
 }
 
 void touchRead(const Touch &touch) {
