@@ -108,7 +108,14 @@ void commit(Warp &warp, const Op &, LaneMask active) {
     ++async.openGroup[warp.threadIndex(__builtin_ctz(rest))];
 }
 
-void waitGroup(Warp &warp, const Op &op, LaneMask active) {
+void markLanding(const BulkCopy &copy, bool isInFlight) {
+  for (uint32_t i = 0; i < copy.bytes && copy.landing; ++i)
+    copy.landing[i] =
+        isInFlight ? copy.landing[i] | InFlight : copy.landing[i] & ~InFlight;
+}
+
+/// `isRead`: only until the sources are read.
+void waitFor(Warp &warp, const Op &op, LaneMask active, bool isRead) {
   BlockAsync &async = asyncOf(*warp.block);
   auto isDue = [&](const BulkCopy &copy) {
     return !copy.info->hasBarrier && copy.warp == &warp &&
@@ -116,10 +123,29 @@ void waitGroup(Warp &warp, const Op &op, LaneMask active) {
            copy.group + op.immediate <
                async.openGroup[warp.threadIndex(copy.lane)];
   };
-  for (const BulkCopy &copy : async.copies)
-    if (isDue(copy))
-      performCopy(copy);
+  if (!isRead) {
+    for (const BulkCopy &copy : async.landings)
+      if (isDue(copy))
+        markLanding(copy, false);
+    llvm::erase_if(async.landings, isDue);
+  }
+  for (const BulkCopy &copy : async.copies) {
+    if (!isDue(copy))
+      continue;
+    performCopy(copy);
+    if (!isRead || !copy.landing)
+      continue;
+    markLanding(copy, true);
+    async.landings.push_back(copy);
+  }
   llvm::erase_if(async.copies, isDue);
+}
+
+void waitGroup(Warp &warp, const Op &op, LaneMask active) {
+  waitFor(warp, op, active, /*isRead=*/false);
+}
+void waitGroupRead(Warp &warp, const Op &op, LaneMask active) {
+  waitFor(warp, op, active, /*isRead=*/true);
 }
 
 void nothing(Warp &, const Op &, LaneMask) {}
@@ -343,6 +369,16 @@ bool beginCopy(BulkCopy copy, const MbarrierSpot &spot) {
       target.state[i] |= InFlight;
     warp.counters.sharedStoreBytes += copy.bytes;
   } else {
+    // Updates of several copies may be under way at one place.
+    if (!info.isReduction) {
+      copy.landing = target.state;
+      for (uint32_t i = 0; i < copy.bytes; ++i)
+        if (target.state[i] & InFlight) {
+          reportInFlight(warp, op, lane, target, copy.bytes, true);
+          break;
+        }
+      markLanding(copy, true);
+    }
     warp.counters.globalStoreBytes += copy.bytes;
   }
   for (const Checked *end : {&source, &target})
@@ -352,6 +388,11 @@ bool beginCopy(BulkCopy copy, const MbarrierSpot &spot) {
       markSectors(warp.counters, *end->place.region, end->place.offset,
                   copy.bytes);
     }
+  // What is written from now on is told from what was there before.
+  BlockClock &clock = *clockOf(warp).block;
+  copy.tick = clock.tick;
+  if (!info.isValue)
+    clock.advance();
   BlockAsync &async = asyncOf(*spot.block);
   async.copies.push_back(copy);
   if (async.copies.size() <= mostCopies)
@@ -392,6 +433,7 @@ void performCopy(const BulkCopy &copy) {
       reportInFlight(warp, *copy.op, copy.lane, from, copy.bytes, false);
       break;
     }
+  checkSource(warp, *copy.op, copy.lane, from, copy.bytes, copy.tick);
   touchBytes(warp, *copy.op, copy.lane, from, copy.bytes, info.from, false);
   touchBytes(warp, *copy.op, copy.lane, to, copy.bytes, info.to, true);
   if (info.isReduction) {
@@ -409,6 +451,14 @@ void performCopy(const BulkCopy &copy) {
   uint8_t byAddress = copy.isTainted ? Tainted : 0;
   for (uint32_t i = 0; i < copy.bytes; ++i)
     to.state[i] = (from.state[i] & (Written | Tainted)) | byAddress;
+}
+
+void BlockAsync::land() {
+  for (const BulkCopy &copy : copies)
+    markLanding(copy, false);
+  for (const BulkCopy &copy : landings)
+    markLanding(copy, false);
+  landings.clear();
 }
 
 void endAsync(Block &block) {
@@ -469,7 +519,7 @@ Decoded decodeBulk(Decoder &decoder, Op &op) {
     if (keep.kind != Operand::Kind::Integer || keep.bits > UINT32_MAX)
       return decoder.fail("a number of groups wanted");
     op.immediate = keep.bits;
-    op.run = waitGroup;
+    op.run = instruction.has("read") ? waitGroupRead : waitGroup;
   }
   return Decoded::Done;
 }

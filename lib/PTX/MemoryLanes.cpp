@@ -111,8 +111,14 @@ void loadLanes(Warp &warp, const Op &op, const MemoryInfo &info,
     if (info.isStrong && region && region->writers) {
       uint64_t location = genericAddress(checked.place);
       if (warp.checksRaces) {
-        Touch touch{warp,           op, lane, *region, checked.place.offset / 4,
-                    cell::bytesMask};
+        Touch touch{warp,
+                    op,
+                    lane,
+                    *region,
+                    checked.place.offset / 4,
+                    cell::bytesMask,
+                    /*isStrong=*/true,
+                    info.scope};
         noteFlagRead(touch);
         learnAt(warp, LaneMask(1) << lane, location, info.scope, isOrdering,
                 /*isUpdate=*/false);

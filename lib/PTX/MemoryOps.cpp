@@ -95,7 +95,7 @@ bool readForm(Decoder &decoder, MemoryInfo &info, bool isStore) {
       continue;
     }
     if (modifier == "nc" && !isStore) {
-      isNonCoherent = true;
+      isNonCoherent = info.isNonCoherent = true;
       continue;
     }
     if (modifier == "unified" && !isStore)

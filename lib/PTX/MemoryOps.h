@@ -26,6 +26,7 @@ struct MemoryInfo {
   bool isWide = true; ///< The address register has 64 bits.
   bool isStrong = false;
   bool isStore = false;
+  bool isNonCoherent = false; ///< `.nc`
   Semantics semantics = Semantics::Weak;
   Scope scope = Scope::System;
   /// Of the elements in registers; ~0: not a register.
@@ -91,6 +92,10 @@ bool checkLane(Warp &warp, const Op &op, unsigned lane, const MemoryInfo &info,
 /// Bytes are in flight: reported.
 void reportInFlight(Warp &warp, const Op &op, unsigned lane,
                     const Checked &checked, unsigned bytes, bool isWrite);
+/// The copy `op` read its source until now: whatever a thread of the block
+/// wrote there after tick `since` is reported.
+void checkSource(Warp &warp, const Op &op, unsigned lane, const Checked &from,
+                 uint64_t bytes, uint32_t since);
 /// Some byte was never written: reported.
 void reportUnwritten(Warp &warp, const Op &op, unsigned lane,
                      const Checked &checked, unsigned bytes);

@@ -52,6 +52,7 @@ void complete(Warp &warp, AsyncQueue::Copy &copy, unsigned lane) {
         reportInFlight(warp, *copy.op, lane, from, given, false);
         break;
       }
+    checkSource(warp, *copy.op, lane, from, given, copy.tick);
     touchBytes(warp, *copy.op, lane, from, given, *copy.from,
                /*isWrite=*/false);
     std::memcpy(value, from.data, given);
@@ -137,8 +138,13 @@ void issue(Warp &warp, const Op &op, LaneMask active) {
   if (reading)
     countAccess(warp, info.from, reading, copy.source.data(), false);
   countAccess(warp, info.to, active, copy.target.data(), true);
-  if (copy.lanes)
-    queue.copies.push_back(copy);
+  if (!copy.lanes)
+    return;
+  // What is written from now on is told from what was there before.
+  BlockClock &clock = *clockOf(warp).block;
+  copy.tick = clock.tick;
+  clock.advance();
+  queue.copies.push_back(copy);
 }
 
 void commit(Warp &warp, const Op &, LaneMask active) {

@@ -104,7 +104,7 @@ void atomic(Warp &warp, const Op &op, LaneMask active) {
     if (orders) {
       if (info.hasResult)
         noteFlagRead(Touch{warp, op, lane, region, checked.place.offset / 4,
-                           cell::bytesMask});
+                           cell::bytesMask, /*isStrong=*/true, info.scope});
       touchBytes(warp, op, lane, checked, bytes, info, /*isWrite=*/true);
       // Before the update: whoever sees it finds what it releases.
       publishAt(warp, LaneMask(1) << lane, location, info.scope, releases,
