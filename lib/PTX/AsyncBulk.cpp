@@ -372,11 +372,6 @@ bool beginCopy(BulkCopy copy, const MbarrierSpot &spot) {
     // Updates of several copies may be under way at one place.
     if (!info.isReduction) {
       copy.landing = target.state;
-      for (uint32_t i = 0; i < copy.bytes; ++i)
-        if (target.state[i] & InFlight) {
-          reportInFlight(warp, op, lane, target, copy.bytes, true);
-          break;
-        }
       markLanding(copy, true);
     }
     warp.counters.globalStoreBytes += copy.bytes;
