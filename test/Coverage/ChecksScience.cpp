@@ -280,7 +280,8 @@ static void addControlChecks(Checks &to) {
     std::string wrong = each(a[1], 9, [&](size_t i) { return wanted[i]; }, 0);
     if (!wrong.empty())
       return wrong;
-    return a[1].is(11) == most && a[1].is(12) == 7 + n && a[1].is(13) == 7 + n
+    // Of block 0 alone, of 128 threads.
+    return a[1].is(11) == most && a[1].is(12) == 7 + 128 && a[1].is(13) == 7 + n
                ? ""
                : std::string("the last three are wrong");
   };

@@ -57,7 +57,8 @@ extern "C" __global__ void cluster_sum(const float *in, float *out, int n) {
     sum += __shfl_xor_sync(~0u, sum, step);
   if (threadIdx.x % 32 == 0)
     warps[threadIdx.x / 32] = sum;
-  __syncthreads();
+  // Block 0 has begun then, too.
+  cluster.sync();
   if (threadIdx.x == 0)
     *cluster.map_shared_rank(&parts[cluster.block_rank()], 0) =
         warps[0] + warps[1] + warps[2] + warps[3];
