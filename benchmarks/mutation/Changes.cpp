@@ -61,11 +61,10 @@ public:
 
 private:
   void add(StringRef kind, const llvm::Twine &name, const Statement &made) {
-    changes.push_back({kind, name.str(), made.text(), true});
+    changes.push_back({kind, name.str(), made.text(), s.guard, true});
   }
-  void addText(StringRef kind, const llvm::Twine &name, std::string after,
-               bool keepsGuard = true) {
-    changes.push_back({kind, name.str(), std::move(after), keepsGuard});
+  void addText(StringRef kind, const llvm::Twine &name, std::string after) {
+    changes.push_back({kind, name.str(), std::move(after), s.guard, true});
   }
   /// The statement with another opcode, which is the change's name as well.
   void opcode(StringRef kind, const std::string &opcode) {
@@ -279,6 +278,9 @@ void Changer::signedness() {
   if (!is({"setp", "shr", "min", "max", "div", "rem"}) &&
       !(is({"mul", "mad"}) && i.has("wide")))
     return;
+  // Equal is equal whatever the sign.
+  if (i.has("eq") || i.has("ne"))
+    return;
   for (auto [from, to] : Words{{"s32", "u32"},
                                {"u32", "s32"},
                                {"s64", "u64"},
@@ -296,7 +298,7 @@ void Changer::barriers() {
     return;
   // `bar.red` has a result that others use.
   if (!i.has("red"))
-    addText("barrier", "none", "", false);
+    addText("barrier", "none", "");
   if (i.has("wait_group") && !i.operands.empty() &&
       i.operands[0].kind == Operand::Kind::Integer)
     operand("barrier", 0, std::to_string(i.operands[0].bits + 1));
@@ -322,14 +324,14 @@ void Changer::offsets() {
 void Changer::guards() {
   if (s.guard.empty())
     return;
-  Statement made = s;
+  Statement negated = s, always = s;
   StringRef predicate = StringRef(s.guard).drop_front();
-  made.guard = predicate.consume_front("!") ? "@" + predicate.trim().str()
-                                            : "@!" + predicate.trim().str();
-  addText("guard", "negated", made.text(), false);
-  made.guard.clear();
-  addText("guard", "always", made.text(), false);
-  addText("guard", "never", "", false);
+  negated.guard = predicate.consume_front("!") ? "@" + predicate.trim().str()
+                                               : "@!" + predicate.trim().str();
+  always.guard.clear();
+  changes.push_back({"guard", "negated", negated.text(), "", false});
+  changes.push_back({"guard", "always", always.text(), negated.guard, false});
+  changes.push_back({"guard", "never", "", s.guard, false});
 }
 
 void Changer::widths() {
@@ -354,7 +356,7 @@ void Changer::widths() {
 
 void Changer::stores() {
   if (is({"st"}) && !i.has("param"))
-    addText("store", "none", "", false);
+    addText("store", "none", "");
 }
 
 void Changer::shuffles() {
@@ -421,7 +423,7 @@ void Changer::specials() {
 void Changer::atomics() {
   if (!is({"atom", "red"}))
     return;
-  addText("atomic", "none", "", false);
+  addText("atomic", "none", "");
   bool isFloat = ptx::isFloat(type());
   if (i.has("add") && !isFloat) {
     opcode("atomic", exchange("add", "max"));

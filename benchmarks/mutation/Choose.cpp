@@ -26,12 +26,6 @@ std::string Mutant::apply(StringRef ptx) const {
   return (ptx.take_front(begin) + after + ptx.drop_front(end)).str();
 }
 
-std::string Mutant::trapAt(StringRef ptx) const {
-  return (ptx.take_front(begin) + guard + (guard.empty() ? "" : " ") +
-          "trap;\n" + ptx.drop_front(begin))
-      .str();
-}
-
 std::string Statement::text() const {
   std::string text = guard + (guard.empty() ? "" : " ") + opcode;
   if (!operands.empty())
@@ -115,8 +109,8 @@ llvm::Expected<std::vector<Mutant>> mutantsOf(StringRef candidate,
         mutant.after = onOneLine(change.after);
         mutant.begin = begin;
         mutant.end = end;
-        if (change.keepsGuard)
-          mutant.guard = statement.guard;
+        mutant.trapGuard = change.trapGuard;
+        mutant.keepsGuard = change.keepsGuard;
         mutant.id = (candidate + ":" + llvm::Twine(mutant.ptxLine) + ":" +
                      change.kind + ":" + change.name)
                         .str();

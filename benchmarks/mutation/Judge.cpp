@@ -11,17 +11,17 @@
 #include "Judge.h"
 
 #include "Contract.h"
+#include "Probe.h"
 
 #include "fsr/Support/Error.h"
 #include "fsr/Support/Files.h"
-#include "fsr/Support/Interrupt.h"
-#include "fsr/Support/Subprocess.h"
+#include "fsr/Support/Hash.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Signals.h"
+#include "llvm/Support/Endian.h"
+
+#include <optional>
 
 using llvm::StringRef;
 
@@ -73,38 +73,57 @@ llvm::Expected<EvaluateResult> Bench::evaluate(const Subject &subject,
   return device->evaluate(request);
 }
 
-llvm::Expected<std::string> Bench::disassemble(const Build &build) {
-  llvm::SmallString<128> path;
-  std::error_code error;
-  {
-    WholeStep step;
-    error = llvm::sys::fs::createTemporaryFile("fsr-mutant", "cubin", path);
-    llvm::sys::RemoveFileOnSignal(path);
-  }
-  if (error)
-    return makeError(ErrorKind::Unavailable,
-                     "cannot make a temporary file: " + error.message());
-  if (llvm::Error error = writeFileAtomically(path, build.cubin))
-    return std::move(error);
-  auto run = runProcess({toolkit.root + "/bin/nvdisasm", path.str().str()}, "");
-  llvm::sys::fs::remove(path);
-  if (!run)
-    return run.takeError();
-  if (!run->succeeded())
-    return makeError(ErrorKind::Unavailable,
-                     "nvdisasm: " + run->describe() + ": " + run->err);
-  // What stays: instructions, and the sizes and data of sections. What tells
-  // lines of the PTX goes, and the comments that hold addresses.
-  std::string kept;
-  bool isDebug = false;
-  for (StringRef line : llvm::split(run->out, '\n')) {
-    if (line.contains(".section"))
-      isDebug = line.contains(".debug") || line.contains("nv_debug");
-    if (isDebug || line.contains("//## File"))
+/// What of a cubin decides what it does: code, constants, initial data and the
+/// sizes of memory. Symbols, notes and line tables are left out. All bits
+/// count, so equal is equal, and the scheduling of one instruction makes a
+/// difference.
+static llvm::Expected<std::string> machineCodeOf(StringRef cubin) {
+  using llvm::support::endian::read32le;
+  using llvm::support::endian::read64le;
+  auto corrupt = [] {
+    return makeError(ErrorKind::Corrupt, "ptxas made no 64-bit ELF file");
+  };
+  constexpr size_t elfHeader = 64, sectionHeader = 64;
+  if (cubin.size() < elfHeader || !cubin.starts_with("\x7f"
+                                                     "ELF\2\1"))
+    return corrupt();
+  auto at = [&](uint64_t offset, uint64_t size) -> std::optional<StringRef> {
+    if (offset > cubin.size() || size > cubin.size() - offset)
+      return std::nullopt;
+    return cubin.substr(offset, size);
+  };
+  uint64_t table = read64le(cubin.data() + 40);
+  size_t number = llvm::support::endian::read16le(cubin.data() + 60);
+  size_t namesIndex = llvm::support::endian::read16le(cubin.data() + 62);
+  std::optional<StringRef> headers = at(table, number * sectionHeader);
+  if (!headers || namesIndex >= number)
+    return corrupt();
+  auto header = [&](size_t i) { return headers->data() + i * sectionHeader; };
+  std::optional<StringRef> names =
+      at(read64le(header(namesIndex) + 24), read64le(header(namesIndex) + 32));
+  if (!names)
+    return corrupt();
+  constexpr uint32_t noBits = 8; // SHT_NOBITS: a size and no bytes.
+  FieldHasher hasher;
+  for (size_t i = 0; i < number; ++i) {
+    StringRef name =
+        names->drop_front(std::min<size_t>(read32le(header(i)), names->size()));
+    name = name.take_front(name.find('\0'));
+    if (!name.starts_with(".text.") && !name.starts_with(".nv.constant") &&
+        !name.starts_with(".nv.global") && !name.starts_with(".nv.shared") &&
+        !name.starts_with(".nv.local"))
       continue;
-    kept += line.str() + "\n";
+    uint64_t size = read64le(header(i) + 32);
+    hasher.add(name).add(int64_t(size));
+    hasher.add(int64_t(read32le(header(i) + 44))); // Registers, of code.
+    if (read32le(header(i) + 4) == noBits)
+      continue;
+    std::optional<StringRef> bytes = at(read64le(header(i) + 24), size);
+    if (!bytes)
+      return corrupt();
+    hasher.add(*bytes);
   }
-  return kept;
+  return hasher.digest();
 }
 
 llvm::Expected<Subject> Bench::prepare(StringRef name, StringRef taskFile,
@@ -147,7 +166,7 @@ llvm::Expected<Subject> Bench::prepare(StringRef name, StringRef taskFile,
       assemblePtx(toolkit, subject.built.build->ptx, subject.built.build->chip);
   if (!assembled)
     return addContext(assembled.takeError(), name);
-  auto machineCode = disassemble(*assembled);
+  auto machineCode = machineCodeOf(assembled->cubin);
   if (!machineCode)
     return machineCode.takeError();
   subject.machineCode = std::move(*machineCode);
@@ -195,7 +214,7 @@ llvm::Expected<Row> Bench::judge(const Subject &subject, const Mutant &mutant) {
     row.message = llvm::toString(std::move(error));
     return row;
   }
-  auto machineCode = disassemble(*build);
+  auto machineCode = machineCodeOf(build->cubin);
   if (!machineCode)
     return machineCode.takeError();
   if (*machineCode == subject.machineCode) {
@@ -210,19 +229,35 @@ llvm::Expected<Row> Bench::judge(const Subject &subject, const Mutant &mutant) {
   if (result->verdict != Verdict::Undecided)
     return refused(result->verdict, refusedBy(*result), result->message);
   row.outcome = Outcome::Survived;
-  // Does it run at all? A trap in its place tells.
-  auto trapped =
-      assemblePtx(toolkit, mutant.trapAt(original.ptx), original.chip);
-  if (!trapped)
-    return addContext(trapped.takeError(), mutant.id + ", trapped");
-  result = evaluate(subject, *trapped);
-  if (!result)
-    return addContext(result.takeError(), mutant.id + ", trapped");
-  if (result->verdict == Verdict::Undecided) {
-    row.message = "never executed";
+  auto probes = probesOf(original.ptx, mutant);
+  if (!probes)
+    return probes.takeError();
+  auto ask = [&](const std::string &probe, Outcome outcome,
+                 StringRef words) -> llvm::Error {
+    auto trapped = assemblePtx(toolkit, probe, original.chip);
+    if (!trapped)
+      return addContext(trapped.takeError(), mutant.id + ": " + words);
+    auto answer = evaluate(subject, *trapped);
+    if (!answer)
+      return addContext(answer.takeError(), mutant.id + ": " + words);
+    if (answer->verdict != Verdict::Undecided)
+      return llvm::Error::success();
+    row.message = words.str();
     if (subject.isProved)
-      row.outcome = Outcome::Unreached;
-  }
+      row.outcome = outcome;
+    return llvm::Error::success();
+  };
+  if (llvm::Error error =
+          ask(probes->executed, Outcome::Unreached, "never executed"))
+    return std::move(error);
+  if (row.message.empty() && probes->read)
+    if (llvm::Error error =
+            ask(*probes->read, Outcome::Unused, "its result is never read"))
+      return std::move(error);
+  if (row.message.empty() && probes->differs)
+    if (llvm::Error error = ask(*probes->differs, Outcome::SameValue,
+                                "never another result that is read"))
+      return std::move(error);
   return row;
 }
 

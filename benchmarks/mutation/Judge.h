@@ -27,7 +27,7 @@ struct Subject {
   Candidate candidate;
   CandidateBuild built;
   Build reference;
-  std::string machineCode; ///< Normalised; see `Bench::disassemble`.
+  std::string machineCode; ///< Hash of what ptxas makes of it.
   std::vector<std::string> entries;
   /// No value of a buffer reaches a branch or an address: what does not run on
   /// one input runs on none.
@@ -50,7 +50,6 @@ public:
 private:
   llvm::Expected<EvaluateResult> evaluate(const Subject &subject,
                                           const Build &candidate);
-  llvm::Expected<std::string> disassemble(const Build &build);
 
   Toolkit toolkit;
   std::unique_ptr<Compiler> compiler;

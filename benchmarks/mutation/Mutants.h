@@ -24,11 +24,11 @@ struct Mutant {
   std::string before, after; ///< The instruction, on one line each.
   /// Of the instruction in the PTX, from its guard to behind its semicolon.
   size_t begin = 0, end = 0;
-  std::string guard; ///< "@!%p3" where it has one and keeps it.
+  /// When the change counts: "@!%p3", or empty for always.
+  std::string trapGuard;
+  bool keepsGuard = true;
 
   std::string apply(llvm::StringRef ptx) const;
-  /// The PTX with a trap where the instruction would be executed.
-  std::string trapAt(llvm::StringRef ptx) const;
 };
 
 /// The operators in the order in which results list them.
@@ -39,6 +39,7 @@ struct Change {
   llvm::StringRef kind; ///< Of `kinds()`.
   std::string name;     ///< Tells the changes of one instruction apart.
   std::string after;
+  std::string trapGuard; ///< As of `Mutant`.
   bool keepsGuard = true;
 };
 

@@ -27,7 +27,8 @@ static constexpr size_t messageBytes = 160, fields = 11;
 static constexpr std::pair<Outcome, llvm::StringLiteral> outcomes[] = {
     {Outcome::Refused, "refused"},          {Outcome::Survived, "survived"},
     {Outcome::NotCompiled, "not-compiled"}, {Outcome::SameCode, "same-code"},
-    {Outcome::Unreached, "unreached"},
+    {Outcome::Unreached, "unreached"},      {Outcome::Unused, "unused"},
+    {Outcome::SameValue, "same-value"},
 };
 
 StringRef nameOf(Outcome outcome) {
@@ -173,7 +174,9 @@ Score report(const std::vector<Row> &rows,
       count(&Count::dropped);
       break;
     case Outcome::Unreached:
-      ++score.unreached;
+    case Outcome::Unused:
+    case Outcome::SameValue:
+      ++score.proved;
       count(&Count::dropped);
       break;
     }
@@ -222,11 +225,11 @@ Score report(const std::vector<Row> &rows,
       os << "    " << row->message << "\n";
   }
   os << llvm::formatv(
-      "\n{0} made, {1} not compiled, {2} the same machine code, {3} never "
-      "executed at this shape, {4} argued to be equal\n{5} refused, {6} "
+      "\n{0} made, {1} not compiled, {2} the same machine code, {3} proved "
+      "equal at their shape, {4} argued to be equal\n{5} refused, {6} "
       "survived: {7:f1} %\n",
-      score.made, score.notCompiled, score.sameCode, score.unreached,
-      score.argued, score.refused, score.survived, score.percent());
+      score.made, score.notCompiled, score.sameCode, score.proved, score.argued,
+      score.refused, score.survived, score.percent());
   return score;
 }
 

@@ -23,7 +23,9 @@ enum class Outcome {
   Survived,
   NotCompiled, ///< ptxas does not take it.
   SameCode,    ///< ptxas makes of it what it makes of the original.
-  Unreached,   ///< No input of this shape executes the instruction.
+  Unreached,   ///< The instruction, so changed, has no turn at this shape.
+  Unused,      ///< Its result is not read at this shape.
+  SameValue, ///< It gives the same result at this shape wherever that is read.
 };
 llvm::StringRef nameOf(Outcome outcome);
 
@@ -47,7 +49,7 @@ llvm::Expected<std::map<std::string, std::string>>
 readArguments(llvm::StringRef text);
 
 struct Score {
-  size_t made = 0, notCompiled = 0, sameCode = 0, unreached = 0, argued = 0,
+  size_t made = 0, notCompiled = 0, sameCode = 0, proved = 0, argued = 0,
          refused = 0, survived = 0;
   /// Of those that are left.
   double percent() const;
