@@ -369,7 +369,7 @@ void Changer::shuffles() {
   if (!is({"shfl"}) || s.operands.size() != 5)
     return;
   for (auto [from, to] :
-       Words{{"bfly", "down"}, {"down", "up"}, {"up", "down"}, {"idx", "bfly"}})
+       Words{{"bfly", "up"}, {"down", "up"}, {"up", "down"}, {"idx", "bfly"}})
     if (i.has(from))
       opcode("shuffle", exchange(from, to));
   for (const char *lane : {"1", "3", "16"})

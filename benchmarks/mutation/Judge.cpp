@@ -229,12 +229,12 @@ llvm::Expected<Row> Bench::judge(const Subject &subject, const Mutant &mutant) {
   if (result->verdict != Verdict::Undecided)
     return refused(result->verdict, refusedBy(*result), result->message);
   row.outcome = Outcome::Survived;
-  auto probes = probesOf(original.ptx, mutant);
+  auto probes = probesOf(original.ptx, mutant, subject.isProved);
   if (!probes)
     return probes.takeError();
-  auto ask = [&](const std::string &probe, Outcome outcome,
+  auto ask = [&](const Probe &probe, Outcome outcome,
                  StringRef words) -> llvm::Error {
-    auto trapped = assemblePtx(toolkit, probe, original.chip);
+    auto trapped = assemblePtx(toolkit, probe.ptx, original.chip);
     if (!trapped)
       return addContext(trapped.takeError(), mutant.id + ": " + words);
     auto answer = evaluate(subject, *trapped);
@@ -243,7 +243,7 @@ llvm::Expected<Row> Bench::judge(const Subject &subject, const Mutant &mutant) {
     if (answer->verdict != Verdict::Undecided)
       return llvm::Error::success();
     row.message = words.str();
-    if (subject.isProved)
+    if (probe.isForAllData)
       row.outcome = outcome;
     return llvm::Error::success();
   };

@@ -3,9 +3,9 @@
 //
 // The probes. A predicate register, the tag, is set by the changed instruction
 // and cleared by all others that write the same register; whatever reads the
-// register traps where the tag is set. A copy is a read. Which values data can
-// reach is found without regard to the order of instructions: every definition
-// of a register counts.
+// register traps where the tag is set. A copy is a read. What data can decide
+// is found without regard to the order of instructions, and errs on its side:
+// what a branch on data may jump over, or around, counts as decided by it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,6 +16,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -75,29 +76,85 @@ bool bringsData(const Instruction &instruction) {
                  {"atom", "call", "tex", "ldmatrix", "surfld", "mbarrier"});
 }
 
-bool dataReaches(const Function &function, const Instruction &instruction) {
-  std::multimap<uint32_t, const Instruction *> writers;
-  for (const Instruction &one : function.code)
-    for (uint32_t index : writtenBy(one))
-      writers.emplace(index, &one);
-  if (bringsData(instruction))
-    return true;
-  std::set<uint32_t> seen = readBy(instruction);
-  std::vector<uint32_t> todo(seen.begin(), seen.end());
-  while (!todo.empty()) {
-    uint32_t index = todo.back();
-    todo.pop_back();
-    auto range = writers.equal_range(index);
-    for (auto it = range.first; it != range.second; ++it) {
-      if (bringsData(*it->second))
-        return true;
-      for (uint32_t next : readBy(*it->second))
-        if (seen.insert(next).second)
-          todo.push_back(next);
+/// What data can decide in a function.
+class Data {
+public:
+  Data(const Function &function, bool isSteadyKernel)
+      : code(function.code), steered(code.size()) {
+    // Each round adds a register or an instruction, or is the last.
+    do {
+      changed = false;
+      for (size_t i = 0; i < code.size(); ++i)
+        look(i, isSteadyKernel);
+    } while (changed);
+  }
+
+  /// Whether `i` runs, and how often, may depend on data.
+  bool decides(size_t i) const { return steered[i]; }
+  bool isRead(size_t i) const {
+    return bringsData(code[i]) ||
+           llvm::any_of(readBy(code[i]), [&](uint32_t index) {
+             return registers.count(index) != 0;
+           });
+  }
+
+private:
+  void look(size_t i, bool isSteadyKernel) {
+    const Instruction &one = code[i];
+    if (!isSteadyKernel && one.guard && registers.count(*one.guard)) {
+      steer(i);
+      if (one.opcode == "bra")
+        steerBranch(i);
+      else if (isOneOf(one.opcode, {"ret", "exit"}))
+        steerFrom(i, code.size());
+    }
+    if (!isSteadyKernel && one.opcode == "brx" && isRead(i))
+      steerFrom(0, code.size());
+    if (steered[i] || isRead(i))
+      for (uint32_t index : writtenBy(one))
+        changed |= registers.insert(index).second;
+  }
+  void steer(size_t i) {
+    changed |= !steered[i];
+    steered[i] = true;
+  }
+  std::optional<size_t> targetOf(const Instruction &one) const {
+    if (one.opcode != "bra" || one.operands.empty() ||
+        one.operands.back().kind != Operand::Kind::Label)
+      return std::nullopt;
+    return one.operands.back().index;
+  }
+  void steerBranch(size_t i) {
+    std::optional<size_t> target = targetOf(code[i]);
+    if (!target)
+      steerFrom(0, code.size());
+    else if (*target > i)
+      steerFrom(i + 1, *target);
+    else
+      steerFrom(*target, i + 1);
+  }
+  /// All of [begin, end), and what is jumped over from there.
+  void steerFrom(size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      steer(i);
+      if (isOneOf(code[i].opcode, {"ret", "exit", "brx"}))
+        end = code.size();
+      std::optional<size_t> target = targetOf(code[i]);
+      if (!target)
+        continue;
+      end = std::max(end, *target);
+      if (*target < begin) {
+        begin = *target;
+        i = begin - 1; // Wraps to `begin` with the increment.
+      }
     }
   }
-  return false;
-}
+
+  const std::vector<Instruction> &code;
+  std::vector<bool> steered;
+  std::set<uint32_t> registers;
+  bool changed = false;
+};
 
 class Prober {
 public:
@@ -141,8 +198,8 @@ std::string Prober::tagged(const Function &function, const Instruction &changed,
   const Instruction &first = function.code.front();
   size_t brace = text.rfind('{', placeOf(first));
   inserts.emplace(brace + 1, "\n.reg .pred %fsr_tag;\n");
-  // Labels of loops may stand before the first instruction, so the tag is
-  // cleared behind the declarations, which end before it and before them.
+  // Before all else: the label of a loop may stand before the first
+  // instruction.
   std::string clear = "setp.ne.u32 %fsr_tag, 0, 0;";
   std::string set = "setp.eq.u32 %fsr_tag, 0, 0;";
   inserts.emplace(brace + 1, clear + "\n");
@@ -198,27 +255,36 @@ std::string Prober::tagged(const Function &function, const Instruction &changed,
 
 } // namespace
 
-llvm::Expected<Probes> probesOf(StringRef ptx, const Mutant &mutant) {
+llvm::Expected<Probes> probesOf(StringRef ptx, const Mutant &mutant,
+                                bool isSteadyKernel) {
   auto module = ptx::parseModule(ptx);
   if (!module)
     return module.takeError();
   Prober prober((*module)->text, mutant);
   Probes probes;
-  probes.executed = (ptx.take_front(mutant.begin) + mutant.trapGuard +
-                     (mutant.trapGuard.empty() ? "" : " ") + "trap;\n" +
-                     ptx.drop_front(mutant.begin))
-                        .str();
+  probes.executed.ptx = (ptx.take_front(mutant.begin) + mutant.trapGuard +
+                         (mutant.trapGuard.empty() ? "" : " ") + "trap;\n" +
+                         ptx.drop_front(mutant.begin))
+                            .str();
   for (const Function &function : (*module)->functions)
-    for (const Instruction &one : function.code) {
+    for (size_t i = 0; i < function.code.size(); ++i) {
+      const Instruction &one = function.code[i];
       if (prober.placeOf(one) != mutant.begin)
         continue;
+      Data data(function, isSteadyKernel);
+      probes.executed.isForAllData = !data.decides(i);
       if (!hasResult(one) || !one.operands.front().isRegister() ||
           !mutant.keepsGuard)
         return probes;
       uint32_t result = one.operands.front().index;
-      probes.read = prober.tagged(function, one, result, false);
-      if (!dataReaches(function, one))
-        probes.differs = prober.tagged(function, one, result, true);
+      bool isSteady = !data.decides(i);
+      for (size_t j = 0; j < function.code.size(); ++j)
+        if (readBy(function.code[j]).count(result) ||
+            writtenBy(function.code[j]).count(result))
+          isSteady &= !data.decides(j);
+      probes.read = {prober.tagged(function, one, result, false), isSteady};
+      if (!data.isRead(i))
+        probes.differs = {prober.tagged(function, one, result, true), isSteady};
       return probes;
     }
   return makeError(ErrorKind::BadInput,

@@ -22,18 +22,26 @@
 
 namespace fsr::mutation {
 
-struct Probes {
-  /// Trap where the changed instruction would have its effect.
-  std::string executed;
-  /// Trap where its result is read; nothing where it is not one register.
-  std::optional<std::string> read;
-  /// Trap where its result is read and is not the candidate's; nothing where
-  /// data may reach the operands too.
-  std::optional<std::string> differs;
+struct Probe {
+  std::string ptx;
+  /// What no input of a run does, no input does.
+  bool isForAllData = false;
 };
 
-/// Errors: `ptx` is not the text that `mutant` was made of.
-llvm::Expected<Probes> probesOf(llvm::StringRef ptx, const Mutant &mutant);
+struct Probes {
+  /// Trap where the changed instruction would have its effect.
+  Probe executed;
+  /// Trap where its result is read; nothing where it is not one register.
+  std::optional<Probe> read;
+  /// Trap where its result is read and is not the candidate's; nothing where
+  /// data may reach the operands too.
+  std::optional<Probe> differs;
+};
+
+/// `isSteadyKernel`: it is known that no data decides what runs. Errors: `ptx`
+/// is not the text that `mutant` was made of.
+llvm::Expected<Probes> probesOf(llvm::StringRef ptx, const Mutant &mutant,
+                                bool isSteadyKernel);
 
 } // namespace fsr::mutation
 
