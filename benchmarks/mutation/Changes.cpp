@@ -372,7 +372,8 @@ void Changer::shuffles() {
        Words{{"bfly", "up"}, {"down", "up"}, {"up", "down"}, {"idx", "bfly"}})
     if (i.has(from))
       opcode("shuffle", exchange(from, to));
-  for (const char *lane : {"1", "3", "16"})
+  // Of a butterfly over all lanes, 3 in place of 2 would be as good.
+  for (const char *lane : {"0", "1", "16"})
     operand("shuffle", 2, lane);
   operand("shuffle", 4, "0x0000FFFF");
 }

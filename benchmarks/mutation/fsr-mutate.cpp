@@ -18,6 +18,7 @@
 #include "fsr/Support/Printable.h"
 #include "fsr/Support/Tool.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
@@ -27,7 +28,6 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
-#include <set>
 #include <thread>
 
 using namespace fsr;
@@ -38,7 +38,8 @@ namespace {
 
 cl::OptionCategory category("Options of fsr-mutate");
 cl::list<std::string> pairs(cl::Positional, cl::value_desc("TASK=ANSWER"),
-                            cl::desc("TASK.json=ANSWER.md..."),
+                            cl::desc("TASK.json=ANSWER.md... (or FILE.ptx, "
+                                     "with --list)"),
                             cl::cat(category));
 cl::opt<std::string> device("device", cl::init("virtual"),
                             cl::desc("As for fsr-tune (virtual)"),
@@ -151,22 +152,49 @@ private:
   std::string failed;
 };
 
-llvm::Error prepare(Run &run, Bench &bench) {
+/// PTX to list the mutants of, with no task and no device.
+bool isText(llvm::StringRef pair) { return list && pair.ends_with(".ptx"); }
+
+llvm::Expected<std::vector<Mutant>> mutantsOfFile(llvm::StringRef path) {
+  auto text = readFile(path, maxFileBytes);
+  if (!text)
+    return text.takeError();
+  auto mutants = mutantsOf(llvm::sys::path::stem(path), *text);
+  if (!mutants)
+    return addContext(mutants.takeError(), path);
+  return mutants;
+}
+
+llvm::Expected<std::vector<Mutant>> prepareOne(llvm::StringRef pair, Run &run,
+                                               Bench &bench) {
+  auto [task, answer] = pair.split('=');
+  if (answer.empty())
+    return makeError(ErrorKind::BadInput,
+                     "got '" + pair + "', wanted TASK.json=ANSWER.md");
+  std::string name = llvm::sys::path::stem(answer).str();
+  for (const Subject &other : run.subjects)
+    if (other.name == name)
+      return makeError(ErrorKind::BadInput,
+                       "two answers are called '" + name + "'");
+  auto subject = bench.prepare(name, task, answer);
+  if (!subject)
+    return subject.takeError();
+  auto mutants = mutantsOf(name, subject->built.build->ptx);
+  if (!mutants)
+    return addContext(mutants.takeError(), name);
+  run.subjects.push_back(std::move(*subject));
+  return mutants;
+}
+
+/// `bench`: null where all are texts.
+llvm::Error prepare(Run &run, Bench *bench) {
   std::vector<std::vector<Mutant>> all;
   for (const std::string &pair : pairs) {
-    auto [task, answer] = llvm::StringRef(pair).split('=');
-    if (answer.empty())
-      return makeError(ErrorKind::BadInput,
-                       "got '" + pair + "', wanted TASK.json=ANSWER.md");
-    std::string name = llvm::sys::path::stem(answer).str();
-    auto subject = bench.prepare(name, task, answer);
-    if (!subject)
-      return subject.takeError();
-    auto mutants = mutantsOf(name, subject->built.build->ptx);
+    auto mutants =
+        isText(pair) ? mutantsOfFile(pair) : prepareOne(pair, run, *bench);
     if (!mutants)
-      return addContext(mutants.takeError(), name);
+      return mutants.takeError();
     all.push_back(std::move(*mutants));
-    run.subjects.push_back(std::move(*subject));
   }
   if (only.empty()) {
     run.chosen = choose(std::move(all), total, seed);
@@ -247,17 +275,23 @@ llvm::Expected<int> run() {
   unsigned workers =
       jobs ? unsigned(jobs) : std::max(1u, std::thread::hardware_concurrency());
   std::vector<std::unique_ptr<Bench>> benches;
-  for (unsigned i = 0; i < (list ? 1 : workers); ++i) {
+  if (llvm::all_of(pairs, isText))
+    workers = 0;
+  else if (list)
+    workers = 1;
+  for (unsigned i = 0; i < workers; ++i) {
     auto bench = Bench::open(device, allowUnsandboxed, limit, seed);
     if (!bench)
       return bench.takeError();
     benches.push_back(std::move(*bench));
   }
-  if (llvm::Error error = prepare(run, *benches.front()))
+  if (llvm::Error error =
+          prepare(run, benches.empty() ? nullptr : benches.front().get()))
     return std::move(error);
   if (list) {
     for (const Mutant &mutant : run.chosen)
-      llvm::outs() << mutant.id << "\t" << mutant.before << "\t" << mutant.after
+      llvm::outs() << mutant.id << "\t" << mutant.before << "\t"
+                   << (mutant.after.empty() ? "(nothing)" : mutant.after)
                    << "\n";
     return 0;
   }
