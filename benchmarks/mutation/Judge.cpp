@@ -229,6 +229,8 @@ llvm::Expected<Row> Bench::judge(const Subject &subject, const Mutant &mutant) {
   if (result->verdict != Verdict::Undecided)
     return refused(result->verdict, refusedBy(*result), result->message);
   row.outcome = Outcome::Survived;
+  for (const Check &check : result->evidence.checks)
+    row.evidence += check.name + ": " + check.detail + "\n";
   auto probes = probesOf(original.ptx, mutant, subject.isProved);
   if (!probes)
     return probes.takeError();

@@ -33,7 +33,7 @@ struct Row {
   Mutant mutant;
   Outcome outcome = Outcome::Survived;
   std::string verdict, check, message; ///< Of what refused it.
-  int64_t milliseconds = 0;
+  std::string evidence; ///< Of a survivor; not in the file.
 
   std::string text() const; ///< A line of the file.
 };

@@ -324,7 +324,9 @@ llvm::Expected<int> run() {
     for (const auto &[id, row] : run.rows)
       llvm::outs() << id << ": " << nameOf(row.outcome) << " " << row.verdict
                    << " " << row.check << "\n"
-                   << printable(row.message, /*keepLines=*/true) << "\n";
+                   << printable(row.message + "\n" + row.evidence,
+                                /*keepLines=*/true)
+                   << "\n";
   return finish(run);
 }
 
