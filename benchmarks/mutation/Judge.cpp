@@ -64,6 +64,8 @@ llvm::Expected<EvaluateResult> Bench::evaluate(const Subject &subject,
   request.task = &subject.task;
   request.referenceImage = description.imageOf(subject.reference);
   request.candidateImage = description.imageOf(candidate);
+  request.referencePtx = subject.task.reference.ptx;
+  request.candidatePtx = candidate.ptx;
   request.referenceResources = subject.reference.resources;
   request.candidateResources = candidate.resources;
   request.plan = subject.built.plan;
