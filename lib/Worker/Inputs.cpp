@@ -206,6 +206,8 @@ std::vector<InputSet> InputPlan::battery() const {
   add("log-uniform of either sign",
       narrow ? recipe("loguniform", {0.015625, 64})
              : recipe("loguniform", {0.0009765625, 1024}));
+  // A maximum that starts at zero is right wherever one value is above.
+  add("all negative", recipe("uniform", {-2, -1}));
   size_t random = sets.size();
   add("one non-zero element a row", recipe("onehot", {3}));
   add("all equal", recipe("equal", {1}));
