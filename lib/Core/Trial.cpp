@@ -207,13 +207,16 @@ bool fromJSON(const llvm::json::Value &json, Check &value,
 }
 
 llvm::json::Value toJSON(const Evidence &value) {
-  return llvm::json::Object{{"level", nameOf(value.level)},
+  llvm::json::Object object{{"level", nameOf(value.level)},
                             {"checks", llvm::json::Array(value.checks)},
                             {"device", text(value.device)},
                             {"driver", text(value.driver)},
                             {"toolchain", text(value.toolchain)},
                             {"relative_bound", real(value.relativeBound)},
                             {"bit_exact", value.bitExact}};
+  if (!value.sandbox.empty())
+    object["sandbox"] = text(value.sandbox);
+  return object;
 }
 
 bool fromJSON(const llvm::json::Value &json, Evidence &value,
@@ -226,6 +229,7 @@ bool fromJSON(const llvm::json::Value &json, Evidence &value,
       !mapper.mapOptional("device", value.device) ||
       !mapper.mapOptional("driver", value.driver) ||
       !mapper.mapOptional("toolchain", value.toolchain) ||
+      !mapper.mapOptional("sandbox", value.sandbox) ||
       !mapOptionalReal(mapper, "relative_bound", value.relativeBound) ||
       !mapper.mapOptional("bit_exact", value.bitExact))
     return false;

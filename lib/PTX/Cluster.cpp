@@ -111,6 +111,9 @@ void ClusterRun::completeIfFull() {
     return;
   cluster.arrived = 0;
   ++cluster.phase;
+  // Who went round in a circle may go on.
+  hasChanged = true;
+  ++watchEpoch;
   orderClusterComplete(cluster);
   for (const std::unique_ptr<BlockRun> &run : blocks)
     run->leaveClusterBarrier();

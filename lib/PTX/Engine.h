@@ -201,9 +201,10 @@ public:
   /// Whether all threads, since memory is as it is now, wait or went round in a
   /// circle. `epoch` counts the changes that other blocks made.
   void beginWatch(uint64_t epoch);
-  /// Blocked by barriers counts as well.
+  /// All wait for the cluster's barrier counts as well.
   bool isCycling(uint64_t epoch) const {
-    return isBlocked() || (cycles && watchedEpoch == epoch);
+    return (cycles && watchedEpoch == epoch) ||
+           (isBlocked() && waitsForCluster());
   }
   /// Its threads changed memory since they were asked last.
   bool takeChanges();

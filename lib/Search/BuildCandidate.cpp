@@ -23,11 +23,26 @@ static std::string chipFor(llvm::StringRef source, llvm::StringRef chip) {
   return chip.str();
 }
 
-/// Bytes of what a launch passes for `name`: pointers, sizes and scratch take
-/// eight, a scalar what its type does.
-static unsigned passedBytes(const KernelTask &task, llvm::StringRef name) {
+/// What a launch passes for `name`: pointers, sizes and scratch take eight
+/// bytes, a scalar what its type does.
+static PassedArgument passedFor(const KernelTask &task,
+                                const ResolvedPlan &plan,
+                                const std::string &name) {
+  PassedArgument passed;
+  passed.name = name;
+  passed.bytes = 8;
   const Argument *argument = task.find(name);
-  return argument && !argument->isBuffer ? byteSize(argument->element) : 8;
+  bool isScratch = llvm::any_of(plan.scratch, [&](const ResolvedScratch &each) {
+    return each.name == name;
+  });
+  if (isScratch || (argument && argument->isBuffer)) {
+    passed.kind = PassedArgument::Buffer;
+  } else if (argument) {
+    passed.bytes = byteSize(argument->element);
+    if (isFloat(argument->element))
+      passed.kind = PassedArgument::Float;
+  }
+  return passed;
 }
 
 llvm::Expected<CandidateBuild> buildCandidate(const KernelTask &task,
@@ -61,11 +76,12 @@ llvm::Expected<CandidateBuild> buildCandidate(const KernelTask &task,
   for (const ResolvedLaunch &launch : result.plan.launches) {
     if (!llvm::is_contained(request.entries, launch.kernel))
       request.entries.push_back(launch.kernel);
-    std::vector<unsigned> passed;
+    KernelLaunch passing{launch.kernel, launch.shape, {}};
     for (const std::string &name : launch.args)
-      passed.push_back(passedBytes(task, name));
-    request.passed.emplace_back(launch.kernel, std::move(passed));
+      passing.args.push_back(passedFor(task, result.plan, name));
+    request.launches.push_back(std::move(passing));
   }
+  request.limits = device.limits;
   llvm::Expected<CompileOutcome> compiled = compiler.compile(request);
   if (!compiled)
     return compiled.takeError();

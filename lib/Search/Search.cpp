@@ -629,6 +629,7 @@ llvm::Error Searcher::climb(std::vector<Contender> contenders,
       contender.trial.full = true;
       contender.trial.evidence = std::move(result->evidence);
       contender.trial.evidence.toolchain = contender.build.toolchain;
+      contender.trial.evidence.sandbox = contender.build.sandbox;
       if (result->verdict == Verdict::Accepted) {
         done = true;
         if (llvm::Error error = keepWinner(contender, candidate))

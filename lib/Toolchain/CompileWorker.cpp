@@ -19,6 +19,7 @@
 #include "fsr/Toolchain/Toolchain.h"
 
 #include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <unistd.h>
 
@@ -153,11 +154,11 @@ llvm::Error serve(Frame frame) {
                          "for " +
                          job->chip + ": " + json::fixUTF8(warm->log));
   std::vector<std::string> held = enterSandbox();
-  // Landlock alone leaves sockets open.
-  if (!llvm::is_contained(held, "seccomp") && !job->allowUnsandboxed)
+  if (held.empty() && !job->allowUnsandboxed)
     return makeError(ErrorKind::Unavailable,
-                     "this kernel has no seccomp, and LLM text is not compiled "
-                     "without a sandbox");
+                     "this kernel has neither seccomp nor Landlock, and LLM "
+                     "text is not compiled without a sandbox unless "
+                     "allow-unsandboxed is given");
   if (llvm::Error error = reply(json::Object{
           {"ready", true}, {"nvrtc", version}, {"sandbox", json::Array(held)}}))
     return error;
@@ -187,6 +188,18 @@ llvm::Error serve(Frame frame) {
 }
 
 } // namespace
+
+int toolWorkerMain(int argc, char **argv) {
+  if (argc < 5) {
+    llvm::errs() << "fsr-worker tool: wanted ROOT FOLDER PROGRAM [ARGUMENT...]"
+                    "\n";
+    return 1;
+  }
+  std::vector<std::string> command(argv + 4, argv + argc);
+  std::string why = llvm::toString(runTool(argv[2], argv[3], command));
+  llvm::errs() << "fsr-worker tool: " << why << "\n";
+  return 1;
+}
 
 int compileWorkerMain(int, char **) {
   llvm::Expected<std::optional<Frame>> frame =

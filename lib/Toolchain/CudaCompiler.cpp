@@ -31,6 +31,7 @@ namespace fsr {
 namespace {
 
 constexpr size_t maxSourceBytes = size_t(1) << 20;
+constexpr size_t maxPtxBytes = size_t(16) << 20;
 constexpr std::chrono::milliseconds startLimit{30000};
 
 llvm::Expected<std::string> findWorker(StringRef given) {
@@ -54,6 +55,27 @@ CompileOutcome failed(Verdict verdict, std::string message) {
   return outcome;
 }
 
+/// Why code that compiled is refused.
+std::optional<std::string> checkBuild(const CompileRequest &request,
+                                      Build &build) {
+  if (build.ptx.size() > maxPtxBytes)
+    return "the source makes " + std::to_string(build.ptx.size()) +
+           " bytes of PTX; at most " + std::to_string(maxPtxBytes) +
+           " are accepted";
+  std::string refusal;
+  std::optional<PtxModule> module = readPtx(build.ptx, refusal);
+  if (!module)
+    return refusal;
+  if (auto reason = checkCode(*module, request.entries))
+    return reason;
+  if (auto reason = checkCubin(*module, build))
+    return reason;
+  if (auto reason =
+          checkLaunches(*module, build, request.launches, request.limits))
+    return reason;
+  return checkPointers(*module, request.launches);
+}
+
 class CudaCompiler final : public Compiler {
 public:
   CudaCompiler(const Toolkit &toolkit, std::string worker,
@@ -67,8 +89,7 @@ public:
 private:
   Frame requestFrame(const CompileRequest &request);
   llvm::Expected<CompileOutcome> judge(const CompileRequest &request,
-                                       const Frame &answer,
-                                       const std::string &toolchain);
+                                       const Frame &answer, const Frame &ready);
   CompileOutcome stopped() const {
     return failed(Verdict::CompileFailed,
                   "the compiler was stopped after " +
@@ -123,6 +144,8 @@ CudaCompiler::compile(const CompileRequest &request) {
       return failed(Verdict::Rejected, "the parameter name \"" +
                                            json::fixUTF8(name) +
                                            "\" is no identifier");
+  if (std::optional<std::string> reason = checkSource(request.source))
+    return failed(Verdict::Rejected, *reason);
 
   Frame frame = requestFrame(request);
   // The limit is the source's; a loaded machine may take longer to start.
@@ -153,10 +176,6 @@ CudaCompiler::compile(const CompileRequest &request) {
                          ? ErrorKind::Unsupported
                          : ErrorKind::Unavailable,
                      "fsr-worker compile: " + *why);
-  std::string toolchain =
-      "NVRTC " +
-      (*ready)->header.getString("nvrtc").value_or("of unknown version").str();
-
   FrameLimits limits;
   limits.headerBytes = workerLogBytes * 2 + (1u << 20);
   limits.blobBytes = workerCodeBytes;
@@ -175,17 +194,19 @@ CudaCompiler::compile(const CompileRequest &request) {
   if (!*answer)
     return failed(Verdict::CompileFailed, "the compiler died on this source (" +
                                               (*child)->reap() + ")");
-  return judge(request, **answer, toolchain);
+  return judge(request, **answer, **ready);
 }
 
 llvm::Expected<CompileOutcome>
 CudaCompiler::judge(const CompileRequest &request, const Frame &answer,
-                    const std::string &toolchain) {
+                    const Frame &ready) {
   StringRef log = answer.header.getString("log").value_or("");
   if (!answer.header.getBoolean("compiled").value_or(false)) {
     std::string message = scrubLog(log);
     if (message.empty())
       message = "the compiler gave no reason";
+    if (std::optional<std::string> reason = findHostCode(request.source))
+      return failed(Verdict::Rejected, *reason + "\n" + message);
     return failed(Verdict::CompileFailed, std::move(message));
   }
   StringRef code = answer.blob;
@@ -198,29 +219,17 @@ CudaCompiler::judge(const CompileRequest &request, const Frame &answer,
   build.chip = request.chip;
   build.resources = parseResourceReport(log);
   build.log = scrubLog(log);
-  build.toolchain = toolchain;
-  if (std::optional<std::string> reason =
-          checkContract(build.ptx, request.entries))
+  build.toolchain =
+      "NVRTC " +
+      ready.header.getString("nvrtc").value_or("of unknown version").str();
+  if (const json::Array *held = ready.header.getArray("sandbox"))
+    for (const json::Value &layer : *held)
+      build.sandbox += (build.sandbox.empty() ? "" : ", ") +
+                       layer.getAsString().value_or("").str();
+  if (build.sandbox.empty())
+    build.sandbox = "none";
+  if (std::optional<std::string> reason = checkBuild(request, build))
     return failed(Verdict::Rejected, *reason);
-  for (const auto &[kernel, passed] : request.passed) {
-    std::optional<std::vector<unsigned>> taken =
-        parameterBytes(build.ptx, kernel);
-    if (taken && *taken == passed)
-      continue;
-    auto print = [](llvm::ArrayRef<unsigned> sizes) {
-      return sizes.empty()
-                 ? std::string("none")
-                 : llvm::join(llvm::map_range(sizes,
-                                              [](unsigned size) {
-                                                return std::to_string(size);
-                                              }),
-                              ", ");
-    };
-    return failed(Verdict::Rejected,
-                  "kernel `" + kernel + "` takes parameters of these bytes: " +
-                      (taken ? print(*taken) : "not understood") +
-                      "; the launch plan passes: " + print(passed));
-  }
   CompileOutcome outcome;
   outcome.message = build.log;
   outcome.build = std::move(build);

@@ -12,9 +12,11 @@
 #include "fsr/Support/Error.h"
 #include "fsr/Support/Files.h"
 #include "fsr/Support/Interrupt.h"
+#include "fsr/Support/Programs.h"
 #include "fsr/Support/Subprocess.h"
 #include "fsr/Toolchain/Toolchain.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 
@@ -49,6 +51,7 @@ public:
     if (!path.empty())
       sys::fs::remove_directories(path, /*IgnoreErrors=*/true);
   }
+  std::string name() const { return path.str().str(); }
   std::string file(StringRef name) const { return (path + "/" + name).str(); }
 
 private:
@@ -57,10 +60,19 @@ private:
   std::unique_ptr<Leftover> leftover;
 };
 
-/// Runs a program of the toolkit; a failure shows its scrubbed output.
-llvm::Expected<ProcessResult> runTool(const char *name,
+/// Runs a program of the toolkit; a failure shows its scrubbed output. PTX of
+/// a task or a store is somebody else's: where our worker is at hand, it holds
+/// the program to its files.
+llvm::Expected<ProcessResult> runTool(const char *name, const Toolkit &toolkit,
+                                      const PrivateFolder &folder,
                                       llvm::ArrayRef<std::string> args) {
-  llvm::Expected<ProcessResult> result = runProcess(args, "");
+  std::vector<std::string> command;
+  if (llvm::Expected<std::string> worker = findProgram("fsr-worker"))
+    command = {*worker, "tool", toolkit.root, folder.name()};
+  else
+    llvm::consumeError(worker.takeError());
+  llvm::append_range(command, args);
+  llvm::Expected<ProcessResult> result = runProcess(command, "");
   if (!result)
     return result.takeError();
   if (!result->succeeded())
@@ -147,8 +159,9 @@ llvm::Expected<Build> assemblePtx(const Toolkit &toolkit, StringRef ptx,
   if (llvm::Error error = writeFileAtomically(input, ptx))
     return std::move(error);
   llvm::Expected<ProcessResult> run =
-      runTool("ptxas", {toolkit.ptxas, "-v", "-O" + std::to_string(optLevel),
-                        "--gpu-name", chip.str(), input, "-o", output});
+      runTool("ptxas", toolkit, *folder,
+              {toolkit.ptxas, "-v", "-O" + std::to_string(optLevel),
+               "--gpu-name", chip.str(), input, "-o", output});
   if (!run)
     return run.takeError();
   llvm::Expected<std::string> cubin = readFile(output);
@@ -161,7 +174,7 @@ llvm::Expected<Build> assemblePtx(const Toolkit &toolkit, StringRef ptx,
   build.resources = parseResourceReport(run->err + run->out);
   build.log = scrubLog(run->err + run->out);
   llvm::Expected<ProcessResult> version =
-      runTool("ptxas", {toolkit.ptxas, "--version"});
+      runTool("ptxas", toolkit, *folder, {toolkit.ptxas, "--version"});
   if (!version)
     return version.takeError();
   // "Cuda compilation tools, release 13.0, V13.0.88"
@@ -192,9 +205,10 @@ llvm::Expected<std::string> makeFatbin(const Toolkit &toolkit,
     return std::move(error);
   std::string sm = "sm=" + StringRef(build.chip).drop_front(3).str();
   llvm::Expected<ProcessResult> run =
-      runTool("fatbinary", {toolkit.fatbinary, "--create=" + output, "-64",
-                            "--image3=kind=elf," + sm + ",file=" + cubin,
-                            "--image3=kind=ptx," + sm + ",file=" + ptx});
+      runTool("fatbinary", toolkit, *folder,
+              {toolkit.fatbinary, "--create=" + output, "-64",
+               "--image3=kind=elf," + sm + ",file=" + cubin,
+               "--image3=kind=ptx," + sm + ",file=" + ptx});
   if (!run)
     return run.takeError();
   return readFile(output);

@@ -23,6 +23,7 @@
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -88,7 +89,39 @@ const int allowedCalls[] = {
 #endif
 };
 
-bool applySeccomp() {
+/// What a program of the toolkit may not do. Its files are Landlock's matter;
+/// a list of what it needs would be one of what libc does from release to
+/// release.
+const int forbiddenCalls[] = {
+    // The network.
+    SYS_socket,
+    SYS_socketpair,
+    SYS_connect,
+    SYS_bind,
+    SYS_io_uring_setup,
+    // Other processes.
+    SYS_kill,
+    SYS_ptrace,
+    SYS_process_vm_readv,
+    SYS_process_vm_writev,
+    SYS_perf_event_open,
+    // The kernel, and what holds this process.
+    SYS_add_key,
+    SYS_bpf,
+    SYS_chroot,
+    SYS_keyctl,
+    SYS_mount,
+    SYS_open_by_handle_at,
+    SYS_request_key,
+    SYS_setns,
+    SYS_umount2,
+    SYS_unshare,
+    SYS_userfaultfd,
+};
+
+/// A filter that answers `listed` to the calls of the list, and `others` to all
+/// that are not.
+bool applySeccomp(llvm::ArrayRef<int> calls, uint32_t listed, uint32_t others) {
   std::vector<sock_filter> program;
   auto load = [&](size_t offset) {
     program.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, uint32_t(offset)));
@@ -101,32 +134,74 @@ bool applySeccomp() {
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, thisArchitecture, 1, 0));
   answer(SECCOMP_RET_KILL_PROCESS);
   load(offsetof(seccomp_data, nr));
-  for (int call : allowedCalls) {
+#if defined(__x86_64__)
+  // The same calls once more under other numbers, for 32-bit pointers.
+  program.push_back(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1));
+  answer(SECCOMP_RET_ERRNO | EPERM);
+#endif
+  for (int call : calls) {
     program.push_back(
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, uint32_t(call), 0, 1));
-    answer(SECCOMP_RET_ALLOW);
+    answer(listed);
   }
-  answer(SECCOMP_RET_ERRNO | EPERM);
+  answer(others);
   sock_fprog filter{static_cast<unsigned short>(program.size()),
                     program.data()};
   return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
                  SECCOMP_FILTER_FLAG_TSYNC, &filter) == 0;
 }
 
-/// A rule set that handles every access to files and allows none.
-bool applyLandlock() {
+/// Rights of Landlock, as far as a rule gives them.
+constexpr uint64_t readRights = 1 << 0 | 1 << 2 | 1 << 3; // Execute, read.
+
+/// Denies every access to files, and where the kernel can, TCP, signals and
+/// abstract sockets, but for reading `readable`, and all within `writable`.
+bool applyLandlock(llvm::ArrayRef<std::string> readable = {},
+                   const std::string &writable = "") {
 #ifdef SYS_landlock_create_ruleset
   long abi = syscall(SYS_landlock_create_ruleset, nullptr, 0,
                      LANDLOCK_CREATE_RULESET_VERSION);
   if (abi < 1)
     return false;
-  landlock_ruleset_attr rules{};
-  rules.handled_access_fs = (uint64_t(1) << 13) - 1; // ABI 1 has 13 rights.
-  long fd = syscall(SYS_landlock_create_ruleset, &rules,
-                    sizeof(rules.handled_access_fs), 0);
+  // The header at hand may be older than the kernel: what each version of the
+  // interface brought is written out. Files: 13 rights at first, then linking
+  // between folders, cutting, ioctl; TCP with version 4; scopes with 6.
+  struct {
+    uint64_t files, tcp, scopes;
+  } rules{};
+  unsigned rights = abi >= 5 ? 16 : abi >= 3 ? 15 : abi == 2 ? 14 : 13;
+  rules.files = (uint64_t(1) << rights) - 1;
+  size_t size = sizeof(rules.files);
+  if (abi >= 4) {
+    rules.tcp = 3;
+    size = offsetof(decltype(rules), scopes);
+  }
+  if (abi >= 6) {
+    rules.scopes = 3;
+    size = sizeof(rules);
+  }
+  long fd = syscall(SYS_landlock_create_ruleset, &rules, size, 0);
   if (fd < 0)
     return false;
-  bool applied = syscall(SYS_landlock_restrict_self, fd, 0) == 0;
+  auto allow = [&](const std::string &path, uint64_t wanted) {
+    int place = open(path.c_str(), O_PATH | O_CLOEXEC);
+    if (place < 0)
+      return; // Nothing there, nothing to allow.
+    struct stat status;
+    bool isFolder = fstat(place, &status) == 0 && S_ISDIR(status.st_mode);
+    landlock_path_beneath_attr rule{};
+    // Of a file, what a file has: execute, write, read.
+    rule.allowed_access = isFolder ? wanted : wanted & 7;
+    rule.parent_fd = place;
+    syscall(SYS_landlock_add_rule, int(fd), LANDLOCK_RULE_PATH_BENEATH, &rule,
+            0);
+    close(place);
+  };
+  for (const std::string &path : readable)
+    allow(path, readRights);
+  if (!writable.empty())
+    allow(writable, rules.files & ~uint64_t(1)); // Nothing there is executed.
+  bool applied = syscall(SYS_landlock_restrict_self, int(fd), 0) == 0;
   close(int(fd));
   return applied;
 #else
@@ -201,11 +276,49 @@ std::vector<std::string> enterSandbox() {
   llvm::consumeError(limit(RLIMIT_NPROC, 0, "NPROC"));
   // Landlock first: seccomp would refuse its system calls.
   bool landlock = applyLandlock();
-  if (applySeccomp())
+  if (applySeccomp(allowedCalls, SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO | EPERM))
     held.push_back("seccomp");
   if (landlock)
     held.push_back("landlock");
   return held;
+}
+
+llvm::Error runTool(llvm::StringRef root, llvm::StringRef folder,
+                    llvm::ArrayRef<std::string> command) {
+  auto fail = [](const llvm::Twine &what) {
+    return makeError(ErrorKind::Unavailable,
+                     what + ": " + std::strerror(errno));
+  };
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  clearenv();
+  std::string place = folder.str();
+  setenv("TMPDIR", place.c_str(), 1);
+  setenv("LC_ALL", "C", 1);
+  if (chdir(place.c_str()) != 0)
+    return fail("cannot enter the folder of the tool");
+  if (limitsAddresses())
+    if (llvm::Error error = limit(RLIMIT_AS, uint64_t(16) << 30, "AS"))
+      return error;
+  if (llvm::Error error = limit(RLIMIT_CPU, 600, "CPU"))
+    return error;
+  if (llvm::Error error = limit(RLIMIT_FSIZE, uint64_t(1) << 30, "FSIZE"))
+    return error;
+  if (llvm::Error error = limit(RLIMIT_CORE, 0, "CORE"))
+    return error;
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+    return fail("cannot give up privileges");
+  // The toolkit, and where a loader finds libraries.
+  applyLandlock({root.str(), command.front(), "/lib", "/lib64", "/usr/lib",
+                 "/usr/lib64", "/etc/ld.so.cache", "/nix/store", "/gnu/store",
+                 "/dev/null", "/dev/urandom"},
+                place);
+  applySeccomp(forbiddenCalls, SECCOMP_RET_ERRNO | EPERM, SECCOMP_RET_ALLOW);
+  std::vector<char *> arguments;
+  for (const std::string &argument : command)
+    arguments.push_back(const_cast<char *>(argument.c_str()));
+  arguments.push_back(nullptr);
+  execv(arguments[0], arguments.data());
+  return fail("cannot start " + command.front());
 }
 
 } // namespace fsr

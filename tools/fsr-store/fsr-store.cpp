@@ -155,8 +155,8 @@ static int runVerify() {
     return fail(std::move(error));
   llvm::outs() << counted(records, "record") << ", " << counted(tasks, "task")
                << ", " << counted(talks, "talk") << ", "
-               << counted(trials, "trial")
-               << " are whole; " << counted(faults, "fault") << "\n";
+               << counted(trials, "trial") << " are whole; "
+               << counted(faults, "fault") << "\n";
   return faults ? exitFaults : 0;
 }
 

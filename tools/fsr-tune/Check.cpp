@@ -89,6 +89,7 @@ llvm::Expected<Trial> Checker::run(const Parameters &parameters) {
   trial.measurement = std::move(result->measurement);
   trial.evidence = std::move(result->evidence);
   trial.evidence.toolchain = built->build->toolchain;
+  trial.evidence.sandbox = built->build->sandbox;
   return end(result->verdict, std::move(result->message));
 }
 
@@ -124,6 +125,8 @@ static void print(const Trial &trial, llvm::raw_ostream &os) {
   os << "  evidence " << nameOf(trial.evidence.level);
   if (!trial.evidence.toolchain.empty())
     os << ", " << printable(trial.evidence.toolchain);
+  if (!trial.evidence.sandbox.empty())
+    os << ", sandbox: " << printable(trial.evidence.sandbox);
   os << "\n";
   for (const Check &check : trial.evidence.checks) {
     os << "    "

@@ -4,7 +4,8 @@
 // The child processes of FSR, in one file that can be copied to another
 // machine: `compile` takes LLM text through NVRTC in a sandbox, `device` runs
 // kernels; both speak frames on standard input and output, and are started by
-// FSR. `run` is for people: one kernel on the virtual device.
+// FSR. `tool` holds a program of the toolkit to its files. `run` is for people:
+// one kernel on the virtual device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,6 +21,8 @@ int main(int argc, char **argv) {
   llvm::StringRef mode = argc > 1 ? argv[1] : "";
   if (mode == "compile")
     return fsr::compileWorkerMain(argc, argv);
+  if (mode == "tool")
+    return fsr::toolWorkerMain(argc, argv);
 #ifdef FSR_HAVE_DEVICE_WORKER
   if (mode == "device")
     return fsr::deviceWorkerMain(argc, argv);
@@ -27,6 +30,8 @@ int main(int argc, char **argv) {
     return fsr::runWorkerMain(argc, argv);
 #endif
   const char usage[] = "usage: fsr-worker compile\n"
+                       "       fsr-worker tool ROOT FOLDER PROGRAM "
+                       "[ARGUMENT...]\n"
 #ifdef FSR_HAVE_DEVICE_WORKER
                        "       fsr-worker device [--device=DEVICE]\n"
                        "       fsr-worker run FILE --kernel=NAME [OPTION...]\n"

@@ -47,6 +47,9 @@ struct Build {
   std::vector<KernelResources> resources;
   std::string log;       ///< Scrubbed of paths, capped.
   std::string toolchain; ///< "NVRTC 13.0".
+  /// What held the compiler of LLM text: "seccomp, landlock"; "none"; empty
+  /// for what is our own.
+  std::string sandbox;
 
   const KernelResources *find(llvm::StringRef kernel) const;
 };
@@ -82,6 +85,7 @@ struct Evidence {
   EvidenceLevel level = EvidenceLevel::None;
   std::vector<Check> checks;
   std::string device, driver, toolchain;
+  std::string sandbox; ///< As in the build.
   /// |candidate - original| allowed an element, as a share of the row's largest
   /// magnitude in the original; what a later checker of the spliced module
   /// uses.

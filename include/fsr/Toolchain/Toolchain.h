@@ -31,14 +31,30 @@ struct Toolkit {
 /// (Unavailable) lists where it looked.
 llvm::Expected<Toolkit> findToolkit();
 
+/// What a launch passes for one parameter. The driver reads as many bytes as
+/// the kernel takes, whatever is given.
+struct PassedArgument {
+  enum Kind { Buffer, Integer, Float };
+  std::string name; ///< As the plan calls it.
+  Kind kind = Integer;
+  unsigned bytes = 0;
+};
+
+struct KernelLaunch {
+  std::string kernel;
+  LaunchShape shape;
+  std::vector<PassedArgument> args;
+};
+
 struct CompileRequest {
   std::string source;
   Parameters parameters;            ///< Become -DNAME=value.
   std::string chip;                 ///< "sm_90a".
-  std::vector<std::string> entries; ///< Kernels that the plan launches.
-  /// For each launch its kernel and the bytes of each argument it passes: the
-  /// driver reads as many as the kernel takes, whatever is given.
-  std::vector<std::pair<std::string, std::vector<unsigned>>> passed;
+  std::vector<std::string> entries; ///< Kernels that must be there.
+  /// What the plan does with them, and what the device allows: the code is
+  /// checked against both.
+  std::vector<KernelLaunch> launches;
+  LaunchLimits limits;
 };
 
 struct CompileOutcome {
@@ -59,7 +75,8 @@ public:
 struct CompilerOptions {
   std::string worker; ///< Path of fsr-worker; empty: beside this code, FSR_BIN.
   std::chrono::milliseconds wall{60000};
-  bool allowUnsandboxed = false; ///< Compile LLM text without seccomp.
+  /// Compile LLM text where the kernel has neither seccomp nor Landlock.
+  bool allowUnsandboxed = false;
 };
 
 /// A compiler for LLM text: one child a compile. Errors: no toolkit, no NVRTC,
@@ -81,6 +98,10 @@ std::vector<KernelResources> parseResourceReport(llvm::StringRef log);
 /// The body of `fsr-worker compile`: one request frame on standard input, one
 /// answer frame on standard output. Returns the exit status.
 int compileWorkerMain(int argc, char **argv);
+
+/// The body of `fsr-worker tool ROOT FOLDER PROGRAM ARGUMENT…`: gives up what
+/// a program of the toolkit under ROOT does not need, and becomes PROGRAM.
+int toolWorkerMain(int argc, char **argv);
 
 } // namespace fsr
 

@@ -130,6 +130,12 @@ TEST(Evidence, RoundTripsAndRefuses) {
   EXPECT_EQ(back.toolchain, "NVRTC 13.0");
   EXPECT_EQ(back.relativeBound, 1e-6);
   EXPECT_TRUE(back.bitExact);
+  EXPECT_EQ(back.sandbox, "");
+  EXPECT_FALSE(toJSON(value).getAsObject()->get("sandbox"));
+  value.sandbox = "seccomp, landlock";
+  llvm::json::Path::Root again("e");
+  ASSERT_TRUE(fromJSON(toJSON(value), back, again));
+  EXPECT_EQ(back.sandbox, "seccomp, landlock");
   for (EvidenceLevel level : {EvidenceLevel::None, EvidenceLevel::Modelled}) {
     value.level = level;
     EXPECT_EQ(roundTrip(value), print(toJSON(value)));

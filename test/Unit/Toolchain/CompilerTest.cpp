@@ -249,6 +249,21 @@ extern "C" __global__ void k(float *x, int64_t n, size_t m) {
   if (n < 0)
     printf("%f\n", x[5]);
 })"},
+    {"HonestNeighbours", R"(
+__device__ unsigned readOnly[3] = {3, 4, 5};
+__device__ __noinline__ float scaled(const float *x, int i) { return x[i] * 2; }
+extern "C" __global__ void k(float *x, int n) {
+  unsigned lane, blocks;
+  asm("mov.u32 %0, %%laneid;" : "=r"(lane));
+  asm("mov.u32 %0, %%nsmid;" : "=r"(blocks));
+  asm volatile("griddepcontrol.wait;");
+  asm volatile("prefetch.global.L2::evict_last [%0];" ::"l"(x + n));
+  for (int i = threadIdx.x + lane; i < n; i += gridDim.x * blocks)
+    x[i] = scaled(x, i) + readOnly[i % 3];
+  __nanosleep(20);
+  if (n < 0)
+    __trap();
+})"},
     {"ConstantTables", R"(
 __constant__ float weights[3] = {0.25f, 0.5f, 0.25f};
 __device__ const int order[4] = {3, 1, 0, 2};
@@ -284,7 +299,7 @@ TEST(Compiler, UnknownHeaderIsTheSourcesFault) {
       << outcome.message;
 }
 
-TEST(Compiler, UndefinedFunctionsAndDeviceLaunchesFail) {
+TEST(Compiler, UndefinedFunctionsFail) {
   FSR_NEED_NVRTC();
   CompileOutcome outcome = compile(
       "extern \"C\" __device__ int elsewhere(int);\n"
@@ -292,11 +307,28 @@ TEST(Compiler, UndefinedFunctionsAndDeviceLaunchesFail) {
   EXPECT_EQ(outcome.verdict, Verdict::CompileFailed);
   EXPECT_TRUE(StringRef(outcome.message).contains("elsewhere"))
       << outcome.message;
-  outcome = compile("extern \"C\" __global__ void k(int *x) {\n"
-                    "  k<<<1, 1>>>(x);\n}\n");
-  EXPECT_EQ(outcome.verdict, Verdict::CompileFailed);
-  EXPECT_TRUE(StringRef(outcome.message).contains("device-side kernel launch"))
-      << outcome.message;
+}
+
+TEST(Compiler, HostCodeIsRejectedWithTheLog) {
+  FSR_NEED_NVRTC();
+  for (auto [source, word] :
+       {std::pair("extern \"C\" __global__ void k(int *x) {\n"
+                  "  k<<<1, 1>>>(x);\n}\n",
+                  "device-side kernel launch"),
+        {"extern \"C\" __global__ void k(int *x) { *x = 1; }\n"
+         "void run() { int *p; cudaMalloc(&p, 4); k<<<1, 1>>>(p); }\n",
+         "identifier \"cudaMalloc\""},
+        {"extern \"C\" __global__ void k(int *x) { *x = 1; }\n"
+         "__host__ int f() { return 1; }\n",
+         "explicitly marked as a __host__"}}) {
+    CompileOutcome outcome = compile(source);
+    EXPECT_EQ(outcome.verdict, Verdict::Rejected) << source;
+    EXPECT_TRUE(StringRef(outcome.message).contains("line 2: holds host code"))
+        << outcome.message;
+    EXPECT_TRUE(StringRef(outcome.message).contains(word)) << outcome.message;
+    EXPECT_TRUE(StringRef(outcome.message).contains("kernel.cu(2): error"))
+        << outcome.message;
+  }
 }
 
 TEST(Compiler, MissingEntryIsRejected) {
@@ -381,6 +413,42 @@ extern "C" __global__ void k(unsigned *x) {
     {"Heap", R"(
 extern "C" __global__ void k(float **x) { x[0] = new float[100]; })",
      "device heap"},
+    {"WarpPlace", R"(
+extern "C" __global__ void k(unsigned *x) {
+  asm volatile("mov.u32 %0, %%warpid;" : "=r"(x[0]));
+})",
+     "compute the warp from threadIdx"},
+    {"EarlyNextLaunch", R"(
+extern "C" __global__ void k(int *x) {
+  asm volatile("griddepcontrol.launch_dependents;");
+  x[0] = 1;
+})",
+     "lets the next launch start"},
+    {"Surface", R"(
+extern "C" __global__ void k(int *x, long long s) {
+  asm volatile("sust.b.1d.b32.trap [%0, {%1}], %2;" ::"l"(s), "r"(x[0]),
+               "r"(x[1]));
+})",
+     "nobody binds"},
+    {"CacheByContent", R"(
+__device__ float cached[1024];
+__device__ unsigned fingerprint;
+extern "C" __global__ void k(const float *x, float *y, unsigned n) {
+  if (fingerprint == __float_as_uint(x[0])) { y[threadIdx.x] = cached[threadIdx.x]; return; }
+  y[threadIdx.x] = cached[threadIdx.x] = x[threadIdx.x] * n;
+  fingerprint = __float_as_uint(x[0]);
+})",
+     "use a scratch buffer of the plan"},
+    {"NameInAssembly", R"(
+__device__ unsigned hidden = 3;
+extern "C" __global__ void k(unsigned *x) {
+  asm volatile("{ .reg .b64 p; mov.b64 p, %0; st.global.u32 [p], %1; }" ::"l"(&hidden), "r"(x[1]));
+})",
+     "`hidden`"},
+    {"HugeTable", R"(
+__device__ char table[65 << 20];
+extern "C" __global__ void k(int *x) { x[0] = table[x[1]]; })",
+     "variables in device memory take"},
     {"GridBarrier", R"(
 #include <cooperative_groups.h>
 extern "C" __global__ void k(int *x) {

@@ -100,14 +100,55 @@ TEST(Contract, DeclarationsThatNobodyFulfils) {
 }
 
 TEST(Contract, ClocksAndPlaces) {
-  for (const char *name :
-       {"%clock", "%clock64", "%clock_hi", "%globaltimer", "%globaltimer_lo",
-        "%smid", "%gridid", "%envreg1", "%pm0", "%pm1_64"})
+  for (const char *name : {"%clock", "%clock64", "%clock_hi", "%globaltimer",
+                           "%globaltimer_lo", "%smid", "%gridid", "%envreg1",
+                           "%pm0", "%pm1_64", "%warpid", "%current_graph_exec"})
     EXPECT_NE(why("mov.u32 %r1, " + std::string(name) + ";").find(name),
               std::string::npos)
         << name;
-  for (const char *name : {"%tid.x", "%laneid", "%nsmid", "%p1", "%warpid"})
+  for (const char *name :
+       {"%tid.x", "%laneid", "%nsmid", "%p1", "%nwarpid", "%ctaid.x",
+        "%lanemask_lt", "%dynamic_smem_size", "%cluster_ctarank"})
     EXPECT_EQ(why("mov.u32 %r1, " + std::string(name) + ";"), "") << name;
+}
+
+TEST(Contract, Instructions) {
+  for (auto [body, reason] :
+       {std::pair("brkpt;", "debugger"),
+        {"@%p1 brkpt;", "debugger"},
+        {"pmevent 1;", "profiler"},
+        {"tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1}];", "texture"},
+        {"sust.b.1d.b32.trap [%rd1, {%r1}], %r2;", "surface"},
+        {"suld.b.1d.b32.trap %r2, [%rd1, {%r1}];", "surface"},
+        {"griddepcontrol.launch_dependents;", "the next launch start"},
+        {".pragma \"ptxas -O0\";", "is not known"}})
+    EXPECT_TRUE(StringRef(why(body)).contains(reason)) << body << why(body);
+  for (const char *body :
+       {"trap;", "exit;", "griddepcontrol.wait;", "nanosleep.u32 100;",
+        "setmaxnreg.inc.sync.aligned.u32 240;", ".pragma \"nounroll\";",
+        "createpolicy.fractional.L2::evict_last.b64 %rd1, 1.0;",
+        "prefetch.global.L2::evict_last [%rd1];", "membar.sys;",
+        "applypriority.global.L2::evict_normal [%rd1], 128;",
+        "discard.global.L2 [%rd1], 128;", "fence.acq_rel.sys;",
+        "redux.sync.add.s32 %r1, %r2, -1;",
+        "mapa.shared::cluster.u32 %r1, "
+        "%r2, 1;"})
+    EXPECT_EQ(why(body), "") << body;
+}
+
+TEST(Contract, SecondNames) {
+  EXPECT_TRUE(StringRef(why("", ".func f() { ret; }\n.alias g2, f;\n"))
+                  .contains("second name"));
+  EXPECT_EQ(why("", ".weak .func f() { ret; }\n.visible .func h() { ret; }\n"
+                    ".weak .entry other() { ret; }\n"),
+            "");
+  EXPECT_EQ(why("", ".entry k() { ret; }\n"), "`k` is defined twice");
+}
+
+TEST(Contract, WordsWithColonsAreOneWord) {
+  EXPECT_NE(why("st.global.L1::no_allocate.L2::cache_hint.u32 [g], 1, %rd1;"),
+            "");
+  EXPECT_EQ(why("ld.global.L1::no_allocate.L2::128B.u32 %r1, [g];"), "");
 }
 
 TEST(Contract, MissingKernels) {

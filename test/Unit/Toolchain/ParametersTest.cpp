@@ -29,37 +29,3 @@ TEST(Parameters, OfEachForm) {
   EXPECT_EQ(parameterBytes(ptx, "bare"), std::vector<unsigned>());
   EXPECT_EQ(parameterBytes(".entry k(.param .texref t)", "k"), std::nullopt);
 }
-
-static CompileOutcome compiled(const CompileRequest &request) {
-  std::unique_ptr<Compiler> compiler = newCompiler();
-  if (!compiler)
-    return {};
-  auto outcome = compiler->compile(request);
-  if (!outcome) {
-    ADD_FAILURE() << llvm::toString(outcome.takeError());
-    return {};
-  }
-  return std::move(*outcome);
-}
-
-TEST(Parameters, APlanThatPassesOtherwiseIsRejected) {
-  FSR_NEED_NVRTC();
-  CompileRequest request;
-  request.chip = "sm_90";
-  request.source =
-      "extern \"C\" __global__ void k(float *x, float s, long long n) {\n"
-      "  if (threadIdx.x < n) x[threadIdx.x] = s;\n}\n";
-  request.entries = {"k"};
-  request.passed = {{"k", {8, 4, 8}}};
-  EXPECT_TRUE(compiled(request).build);
-  for (std::vector<unsigned> wrong :
-       {std::vector<unsigned>{8}, {8, 8, 8}, {8, 4, 8, 8}, {}}) {
-    request.passed = {{"k", wrong}};
-    CompileOutcome outcome = compiled(request);
-    EXPECT_FALSE(outcome.build);
-    EXPECT_EQ(outcome.verdict, Verdict::Rejected);
-    EXPECT_TRUE(llvm::StringRef(outcome.message)
-                    .contains("takes parameters of these bytes: 8, 4, 8"))
-        << outcome.message;
-  }
-}

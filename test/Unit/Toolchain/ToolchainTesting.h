@@ -67,6 +67,45 @@ inline CompileOutcome compile(std::string source,
   return std::move(*outcome);
 }
 
+/// A launch of kernel `k(const float *x, float *y, long long n, float a)`, one
+/// block of 128 threads.
+inline KernelLaunch launchOfK() {
+  KernelLaunch launch;
+  launch.kernel = "k";
+  launch.shape.block = {128, 1, 1};
+  launch.args = {{"x", PassedArgument::Buffer, 8},
+                 {"y", PassedArgument::Buffer, 8},
+                 {"n", PassedArgument::Integer, 8},
+                 {"a", PassedArgument::Float, 4}};
+  return launch;
+}
+
+/// Compiles a body of that kernel, with what stands `before` it, against that
+/// launch.
+inline CompileOutcome compileBody(llvm::StringRef body,
+                                  llvm::StringRef before = "",
+                                  KernelLaunch launch = launchOfK()) {
+  std::unique_ptr<Compiler> compiler = newCompiler();
+  if (!compiler)
+    return {};
+  CompileRequest request;
+  request.source = (before +
+                    "\nextern \"C\" __global__ void k(const float *x, float "
+                    "*y, long long n, float a) {\n" +
+                    body + "\n}\n")
+                       .str();
+  request.chip = "sm_90";
+  request.entries = {"k"};
+  request.launches = {std::move(launch)};
+  request.limits = LaunchLimits::of({"sm_90"});
+  auto outcome = compiler->compile(request);
+  if (!outcome) {
+    ADD_FAILURE() << llvm::toString(outcome.takeError());
+    return {};
+  }
+  return std::move(*outcome);
+}
+
 /// Sets a variable, or removes it, until the end of the scope.
 class ScopedVariable {
 public:

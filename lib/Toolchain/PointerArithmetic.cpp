@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// What an instruction that only computes makes of addresses. One that is not
+// known here mangles them: its result says something of where a buffer lies and
+// may be used for nothing.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PointerValue.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using llvm::StringRef;
+
+namespace fsr {
+namespace {
+
+Value add(Value a, Value b) {
+  Value sum = a;
+  sum.add(b);
+  if (!sum.tells()) {
+    // Numbers make numbers; the name of a variable, or what was not seen,
+    // rules.
+    if (sum.has(Value::Based | Value::Unknown))
+      sum.kinds &= uint8_t(~Value::Number);
+    return sum;
+  }
+  sum.kinds = sum.told();
+  if (a.has(Value::Pointer) && b.has(Value::Pointer))
+    sum.kinds |= Value::Bits;
+  // A distance leads from one buffer into another.
+  if (sum.has(Value::Pointer) && a.tells() && b.tells())
+    sum.kinds &= uint8_t(~Value::Distance);
+  return sum;
+}
+
+Value subtract(Value a, Value b) {
+  if (!b.tells())
+    return add(a, b);
+  bool isPlain = !a.has(Value::Bits) && !b.has(Value::Bits);
+  if (a.has(Value::Pointer) && b.has(Value::Pointer) && isPlain) {
+    if (a.buffers == b.buffers && !(a.buffers & (a.buffers - 1)))
+      return plain(Value::Number);
+    Value distance = a;
+    distance.add(b);
+    distance.kinds = Value::Distance;
+    return distance;
+  }
+  Value result = a;
+  result.add(b);
+  if (isPlain && b.told() == Value::Distance)
+    result.kinds = a.tells() ? a.told() : uint8_t(Value::Distance);
+  else
+    result.kinds = Value::Bits; // As in -p & 15: its low bits mean low bits.
+  return result;
+}
+
+/// `value` under an "and" with `bits`.
+Value mask(Value value, std::optional<int64_t> bits) {
+  if (!value.tells())
+    return value;
+  uint64_t low = bits ? uint64_t(*bits) : ~uint64_t(0);
+  if (bits && value.shift < 32 && low < alignmentBits &&
+      low << value.shift < alignmentBits)
+    return plain(Value::Number);
+  // Down to a multiple; a mask of 32 bits is written without a sign.
+  bool clears =
+      bits && (~low < 4096 || (low >> 32 == 0 && ~low << 32 >> 32 < 4096));
+  if (!clears || value.has(Value::Bits))
+    value.kinds = Value::Bits;
+  return value;
+}
+
+} // namespace
+
+Value resultOf(StringRef opcode, llvm::ArrayRef<PtxOperand> operands,
+               llvm::ArrayRef<Value> values, const Value &carryFlag) {
+  StringRef base = opcode.split('.').first;
+  auto value = [&](size_t i) {
+    return i < values.size() ? values[i] : Value();
+  };
+  auto number = [&](size_t i) {
+    return i < operands.size() ? literal(operands[i]) : std::nullopt;
+  };
+  Value all;
+  for (size_t i = 1; i < operands.size(); ++i) {
+    if (!value(i).kinds)
+      return Value(); // Not known yet.
+    all.add(value(i));
+  }
+  bool usesCarry = opcode.contains(".cc") || base == "addc" || base == "subc" ||
+                   base == "madc";
+  if (usesCarry)
+    all.add(carryFlag);
+  if (!all.tells()) {
+    Value result = add(all, all);
+    // Moves keep a place, sums move it; of all else only the root is left.
+    if (base == "add" || base == "sub") {
+      bool isFirst = value(1).place.kind != Place::None;
+      std::optional<int64_t> by = number(isFirst ? 2 : 1);
+      if (by && base == "sub")
+        by = -*by;
+      bool both = isFirst && value(2).place.kind != Place::None;
+      result.place = (isFirst ? value(1) : value(2)).place;
+      result.place = both ? Place{Place::Any, "", 0} : result.place.moved(by);
+    } else if (base != "mov" && base != "cvta" && base != "cvt" &&
+               result.place.kind != Place::None) {
+      result.place = result.place.moved(std::nullopt);
+      result.place.kind = std::max(result.place.kind, Place::Dynamic);
+    }
+    return result;
+  }
+  Value bits = all;
+  bits.kinds = Value::Bits;
+  Value mangled = bits;
+  mangled.shift = anyShift;
+  if (usesCarry)
+    return mangled;
+
+  bool packs = llvm::any_of(operands, [](PtxOperand operand) {
+    return !operand.empty() && operand.front() == "{";
+  });
+  if (base == "mov" && packs)
+    // From a pair to a register, and the other way round.
+    return !operands[0].empty() && operands[0].front() == "{" ? bits : mangled;
+  if (base == "mov" || base == "cvta" || base == "mapa")
+    return value(1);
+  if (base == "cvt") {
+    if (opcode.contains(".f") || opcode.contains(".bf") ||
+        opcode.contains(".tf") || opcode.contains(".e"))
+      return mangled;
+    // To fewer bits than an address has, and from them.
+    bool isWhole = opcode.contains("64.u64") || opcode.contains("64.s64");
+    return isWhole || !value(1).has(Value::Pointer) ? value(1) : bits;
+  }
+  if (base == "selp" || base == "min" || base == "max") {
+    Value either = value(1);
+    either.add(value(2));
+    if (base == "selp" && value(3).tells())
+      return mangled;
+    return either;
+  }
+  if (base == "add")
+    return add(value(1), value(2));
+  if (base == "sub")
+    return subtract(value(1), value(2));
+  if (base == "mad" && !value(1).tells() && !value(2).tells())
+    return add(value(3), plain(Value::Number));
+  if (base == "and") {
+    bool maskIsFirst = number(1).has_value();
+    if (value(1).tells() && value(2).tells())
+      return bits;
+    if (value(1).tells() || maskIsFirst)
+      return mask(value(maskIsFirst ? 2 : 1), number(maskIsFirst ? 1 : 2));
+    return mask(value(2), number(1));
+  }
+  if (base == "or" || base == "xor" || base == "not" || base == "neg")
+    return bits;
+  if (base == "shr" || base == "shl" || base == "mul") {
+    if (value(1).told() == Value::Distance && !value(2).tells())
+      return value(1);
+    std::optional<int64_t> by = number(2);
+    if (base == "shr" && by && *by >= 0 && *by < anyShift) {
+      bits.shift = uint8_t(std::min<int64_t>(anyShift, bits.shift + *by));
+      return bits;
+    }
+    return mangled;
+  }
+  if (base == "bfe") {
+    std::optional<int64_t> from = number(2), count = number(3);
+    if (from && count && *from >= 0 && *count >= 0 &&
+        *from + *count + bits.shift <= 9)
+      return plain(Value::Number);
+    return mangled;
+  }
+  if (base == "isspacep")
+    return plain(Value::Number);
+  return mangled;
+}
+
+} // namespace fsr
