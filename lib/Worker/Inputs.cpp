@@ -154,6 +154,8 @@ std::vector<InputSet> InputPlan::battery() const {
     sets[i].repeats = true;
   add("zeros", recipe("zeros", {}));
   add("denormals", recipe("denormal", {}));
+  // A maximum that begins at zero shows here, and a difference of squares.
+  add("far below zero", recipe("normal", {-120, 5}));
   return sets;
 }
 
