@@ -599,6 +599,7 @@ llvm::Error VirtualBackend::launch(const BackendLaunch &launch) {
     how.checkRaces = how.trackTaint = false;
   } else {
     how.schedule = options.schedule;
+    how.order = options.order;
     how.seed = options.seed;
     how.instructionBudget = options.instructionBudget;
     how.trackTaint = options.trackTaint;

@@ -189,7 +189,7 @@ Value fsr::toJSON(const WireEvaluate &value) {
   task.reference.ptx.clear();
   task.kernelMlir.clear();
   task.launchMlir.clear();
-  return Object{
+  Object object{
       {"op", "evaluate"},
       {"task", toJSON(task)},
       {"reference", value.referenceHash},
@@ -202,6 +202,11 @@ Value fsr::toJSON(const WireEvaluate &value) {
       {"gpu_seconds", value.options.gpuSeconds},
       {"reference_resources", value.referenceResources},
       {"candidate_resources", value.candidateResources}};
+  if (!value.referencePtxHash.empty())
+    object["reference_ptx"] = value.referencePtxHash;
+  if (!value.candidatePtxHash.empty())
+    object["candidate_ptx"] = value.candidatePtxHash;
+  return object;
 }
 
 static bool isHash(llvm::StringRef text) {
@@ -217,6 +222,8 @@ bool fsr::fromJSON(const Value &json, WireEvaluate &value, Path path) {
   if (!map || !map.map("task", value.task) ||
       !map.map("reference", value.referenceHash) ||
       !map.map("candidate", value.candidateHash) ||
+      !map.mapOptional("reference_ptx", value.referencePtxHash) ||
+      !map.mapOptional("candidate_ptx", value.candidatePtxHash) ||
       !map.map("plan", value.plan) || !map.map("seed", seed) ||
       !map.map("full", options.full) || !map.map("measure", options.measure) ||
       !map.map("max_pairs", options.maxPairs) ||
@@ -232,6 +239,13 @@ bool fsr::fromJSON(const Value &json, WireEvaluate &value, Path path) {
     path.field("candidate").report("expected 64 hex digits");
     return false;
   }
+  for (auto [name, hash] :
+       {std::pair("reference_ptx", &value.referencePtxHash),
+        std::pair("candidate_ptx", &value.candidatePtxHash)})
+    if (!hash->empty() && !isHash(*hash)) {
+      path.field(name).report("expected 64 hex digits");
+      return false;
+    }
   if (seed.size() != 16 ||
       llvm::StringRef(seed).getAsInteger(16, options.seed)) {
     path.field("seed").report("expected 16 hex digits");

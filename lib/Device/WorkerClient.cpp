@@ -40,6 +40,8 @@ constexpr unsigned attempts = 2;
 /// every worker keeps of the latest; the protocol says so.
 constexpr size_t keptImages = 8;
 constexpr uint64_t keptImageBytes = uint64_t(64) << 20;
+/// Of a PTX that is sent beside an image.
+constexpr size_t mostPtx = size_t(8) << 20;
 
 /// How one try of a request ended, other than by an answer.
 struct Loss {
@@ -361,6 +363,14 @@ llvm::Error WorkerClient::sendImage(llvm::StringRef image,
 
 llvm::Error WorkerClient::sendImages(const EvaluateRequest &request,
                                      const WireEvaluate &wire) {
+  // A worker does without them, so they come before what must stay.
+  for (auto [ptx, hash] :
+       {std::pair(&request.referencePtx, &wire.referencePtxHash),
+        std::pair(&request.candidatePtx, &wire.candidatePtxHash)})
+    if (!hash->empty() && *hash != wire.referenceHash &&
+        *hash != wire.candidateHash && !hasImage(*hash))
+      if (llvm::Error error = sendImage(*ptx, *hash))
+        return error;
   if (!hasImage(wire.candidateHash))
     if (llvm::Error error =
             sendImage(request.candidateImage, wire.candidateHash))
@@ -512,6 +522,10 @@ WorkerClient::evaluate(const EvaluateRequest &request) {
   wire.task = *request.task;
   wire.referenceHash = sha256(request.referenceImage);
   wire.candidateHash = sha256(request.candidateImage);
+  if (!request.referencePtx.empty() && request.referencePtx.size() <= mostPtx)
+    wire.referencePtxHash = sha256(request.referencePtx);
+  if (!request.candidatePtx.empty() && request.candidatePtx.size() <= mostPtx)
+    wire.candidatePtxHash = sha256(request.candidatePtx);
   wire.plan = request.plan;
   wire.options = request.options;
   wire.referenceResources = request.referenceResources;

@@ -39,6 +39,8 @@ public:
   std::string output;
   std::string proofBroken;
   std::atomic<bool> isProofBroken{false};
+  std::string shadowDoubt;
+  std::atomic<bool> isShadowDoubted{false};
   std::map<std::string, uint64_t> approximate;
   std::atomic<bool> approximateSteers{false};
 };

@@ -150,7 +150,8 @@ ClusterRun::ClusterRun(Launch &launch, const FunctionTable &functions)
   }
 }
 
-void ClusterRun::reset(uint64_t number) {
+void ClusterRun::reset(const ChosenBlock &chosen) {
+  uint64_t number = chosen.number;
   const LaunchShapeOf &shape = launch.shape;
   std::array<unsigned, 3> size = shape.cluster, clusters;
   for (unsigned i = 0; i < 3; ++i)
@@ -170,7 +171,8 @@ void ClusterRun::reset(uint64_t number) {
     unsigned rank = run->block.rank;
     run->reset({at[0] * size[0] + rank % size[0],
                 at[1] * size[1] + rank / size[0] % size[1],
-                at[2] * size[2] + rank / (size[0] * size[1])});
+                at[2] * size[2] + rank / (size[0] * size[1])},
+               chosen);
     cluster.live += run->block.numThreads;
   }
 }

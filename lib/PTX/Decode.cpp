@@ -71,6 +71,38 @@ Slot Decoder::carrySlot() {
   return carry;
 }
 
+std::optional<uint64_t> Decoder::literalOf(const Operand &operand) {
+  auto isLiteral = [](const Operand &of) {
+    return of.kind == Operand::Kind::Integer ||
+           of.kind == Operand::Kind::Single || of.kind == Operand::Kind::Float;
+  };
+  if (isLiteral(operand))
+    return operand.bits;
+  if (!operand.isRegister() || operand.isNegated || !operand.selector.empty())
+    return std::nullopt;
+  if (definitions.empty()) {
+    definitions.resize(function.registers.size());
+    auto define = [&](const Operand &to, const Instruction &by,
+                      auto &again) -> void {
+      if (to.isRegister()) {
+        ++definitions[to.index].first;
+        definitions[to.index].second = &by;
+      }
+      // Also what only an address reads: it is never called a literal then.
+      for (const Operand &element : to.elements)
+        again(element, by, again);
+    };
+    for (const Instruction &one : function.code)
+      if (!one.operands.empty())
+        define(one.operands.front(), one, define);
+  }
+  auto [count, by] = definitions[operand.index];
+  if (count != 1 || by->opcode != "mov" || by->guard ||
+      by->operands.size() != 2 || !isLiteral(by->operands[1]))
+    return std::nullopt;
+  return by->operands[1].bits;
+}
+
 Type Decoder::registerType(const Operand &operand) const {
   if (!operand.isRegister() || operand.index >= function.registers.size())
     return Type::None;

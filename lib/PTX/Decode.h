@@ -100,6 +100,10 @@ public:
   };
   AddressParts address(const Operand &operand);
 
+  /// The bits of an operand that is a number: a literal, or a register whose
+  /// only definition is an unguarded `mov` of one.
+  std::optional<uint64_t> literalOf(const Operand &operand);
+
   /// Results first: `op.slots` and the two counts.
   void setSlots(Op &op, llvm::ArrayRef<Slot> results,
                 llvm::ArrayRef<Slot> sources);
@@ -124,6 +128,9 @@ private:
   const Function &function;
   LinkContext &link;
   const Instruction *current = nullptr;
+  /// By register, once they were asked for: how often it is defined, and the
+  /// instruction that does.
+  std::vector<std::pair<unsigned, const Instruction *>> definitions;
   Slot special(llvm::StringRef name, unsigned width, uint64_t offset);
   Slot addressSlot(llvm::StringRef name, uint64_t offset, unsigned width,
                    std::optional<Space> *space);

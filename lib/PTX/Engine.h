@@ -177,7 +177,8 @@ public:
   BlockRun(ClusterRun &cluster, Launch &launch, const FunctionTable &functions);
   ~BlockRun();
 
-  void reset(const std::array<unsigned, 3> &index);
+  /// `chosen` says which threads there are.
+  void reset(const std::array<unsigned, 3> &index, const ChosenBlock &chosen);
   /// Where the system's part of shared memory begins, behind the kernel's own;
   /// it is there for kernels that ask.
   uint64_t reservedShared() const {
@@ -267,7 +268,8 @@ public:
   ClusterRun(Launch &launch, const FunctionTable &functions);
 
   /// Begins the cluster of that number.
-  void reset(uint64_t number);
+  /// The cluster of that number; chosen threads are of clusters of one block.
+  void reset(const ChosenBlock &chosen);
   using Outcome = BlockRun::Outcome;
   Outcome run(Tally &tally, uint64_t quantum, uint64_t &executed);
   std::string whereabouts() const;

@@ -61,6 +61,18 @@ llvm::StringRef nameOf(FindingKind kind) {
   llvm_unreachable("unknown kind of finding");
 }
 
+llvm::StringRef nameOf(BlockOrder order) {
+  switch (order) {
+  case BlockOrder::OfSchedule:
+    return "of-schedule";
+  case BlockOrder::Descending:
+    return "descending";
+  case BlockOrder::Random:
+    return "random";
+  }
+  llvm_unreachable("unknown order");
+}
+
 llvm::StringRef nameOf(Schedule schedule) {
   switch (schedule) {
   case Schedule::Lockstep:
@@ -253,17 +265,28 @@ void Warp::remark(const Op &op, unsigned lane, FindingKind kind,
       makeFinding(*this, op, lane, kind, address, message), true);
 }
 
-void Warp::breakProof(const Op &op, const llvm::Twine &why) {
-  Launch &launch = *block->launch;
-  if (launch.isProofBroken.exchange(true))
+/// Only the first is told.
+static void note(Warp &warp, const Op &op, const llvm::Twine &why,
+                 std::atomic<bool> &isNoted, std::string &text) {
+  if (isNoted.exchange(true))
     return;
-  Finding at = makeFinding(*this, op, 0, FindingKind::Other, 0, why);
-  std::lock_guard<std::mutex> held(launch.lock);
-  llvm::raw_string_ostream os(launch.proofBroken);
+  Finding at = makeFinding(warp, op, 0, FindingKind::Other, 0, why);
+  std::lock_guard<std::mutex> held(warp.block->launch->lock);
+  llvm::raw_string_ostream os(text);
   if (!at.file.empty())
     os << at.file << ":" << at.line << " ";
   os << "(PTX line " << at.ptxLine << " `" << at.ptxText
      << "`): " << at.message;
+}
+
+void Warp::breakProof(const Op &op, const llvm::Twine &why) {
+  Launch &launch = *block->launch;
+  note(*this, op, why, launch.isProofBroken, launch.proofBroken);
+}
+
+void Warp::doubtShadow(const Op &op, const llvm::Twine &why) {
+  Launch &launch = *block->launch;
+  note(*this, op, why, launch.isShadowDoubted, launch.shadowDoubt);
 }
 
 } // namespace fsr::ptx

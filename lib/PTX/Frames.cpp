@@ -165,6 +165,8 @@ void WarpRun::reset(LaneMask existing, uint64_t seed) {
   isRunnable = true;
   lastExit = nullptr;
   groups.clear();
+  if (!existing)
+    return; // Not one of those that were chosen.
   groups.emplace_back();
   groups[0].mask = existing;
   groups[0].frame = enter(*run_.launch.program, existing, 0);

@@ -195,6 +195,8 @@ void reportInFlight(Warp &warp, const Op &op, unsigned lane,
 
 void reportUnwritten(Warp &warp, const Op &op, unsigned lane,
                      const Checked &checked, unsigned bytes) {
+  if (!warp.block->launch->options.checkUninitialized)
+    return;
   unsigned first = 0, count = 0;
   for (unsigned i = bytes; i-- > 0;)
     if (!(checked.state[i] & Written)) {

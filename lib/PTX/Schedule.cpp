@@ -54,7 +54,8 @@ BlockRun::BlockRun(ClusterRun &cluster, Launch &launch,
 
 BlockRun::~BlockRun() = default;
 
-void BlockRun::reset(const std::array<unsigned, 3> &index) {
+void BlockRun::reset(const std::array<unsigned, 3> &index,
+                     const ChosenBlock &chosen) {
   const LaunchShapeOf &shape = launch.shape;
   uint64_t linear =
       index[0] +
@@ -85,6 +86,7 @@ void BlockRun::reset(const std::array<unsigned, 3> &index) {
     unsigned threads = std::min(block.numThreads - i * warpLanes, warpLanes);
     LaneMask existing =
         threads == warpLanes ? allLanes : (LaneMask(1) << threads) - 1;
+    existing &= chosen.warps >> i & 1 ? chosen.lanes : 0;
     runs[i]->warp.clock = nullptr;
     runs[i]->warp.async = nullptr; // It was the clock's.
     runs[i]->warp.counters = Counters();
@@ -172,7 +174,9 @@ BlockRun::Outcome BlockRun::run(Tally &tally, uint64_t quantum,
   return finish(spinRounds ? Outcome::Spun : Outcome::Spent);
 }
 
-static uint64_t countClusters(const Launch &launch) {
+static uint64_t clustersToRun(const Launch &launch) {
+  if (!launch.options.blocks.empty())
+    return launch.options.blocks.size();
   uint64_t count = 1;
   for (unsigned i = 0; i < 3; ++i)
     count *= launch.shape.grid[i] / launch.shape.cluster[i];
@@ -185,10 +189,18 @@ class Pool {
 public:
   Pool(Launch &launch, const FunctionTable &functions, unsigned mostResident)
       : launch(launch), functions(functions), mostResident(mostResident) {
-    numClusters = countClusters(launch);
+    numClusters = clustersToRun(launch);
     order = Random(launch.options.seed);
-    // A stride that meets each block once, for schedules other than lockstep.
-    if (launch.options.schedule != Schedule::Lockstep && numClusters > 2) {
+    BlockOrder wanted = launch.options.order;
+    if (wanted == BlockOrder::OfSchedule &&
+        launch.options.schedule != Schedule::Lockstep)
+      wanted = BlockOrder::Random;
+    if (wanted == BlockOrder::Descending) {
+      stride = numClusters - 1;
+      firstCluster = numClusters - 1;
+    }
+    // A stride that meets each one once.
+    if (wanted == BlockOrder::Random && numClusters > 2) {
       do
         stride = 1 + order.next() % (numClusters - 1);
       while (std::__gcd(stride, numClusters) != 1);
@@ -366,11 +378,13 @@ void Pool::work(Tally &tally) {
   while (std::optional<Item> item = take()) {
     if (!item->run)
       item->run = std::make_unique<ClusterRun>(launch, functions);
-    if (item->isNew)
-      item->run->reset(
-          (firstCluster +
-           uint64_t((unsigned __int128)item->number * stride % numClusters)) %
-          numClusters);
+    if (item->isNew) {
+      uint64_t at = (firstCluster + uint64_t((unsigned __int128)item->number *
+                                             stride % numClusters)) %
+                    numClusters;
+      const std::vector<ChosenBlock> &chosen = launch.options.blocks;
+      item->run->reset(chosen.empty() ? ChosenBlock{at} : chosen[at]);
+    }
     uint64_t ran = 0;
     item->run->beginWatch(item->memory);
     ClusterRun::Outcome outcome = item->run->run(tally, quantum, ran);
@@ -418,7 +432,7 @@ void runBlocks(Launch &launch, const FunctionTable &functions,
   const std::array<unsigned, 3> &size = launch.shape.cluster;
   Pool pool(launch, functions,
             std::max(1u, mostResident / (size[0] * size[1] * size[2])));
-  uint64_t numClusters = countClusters(launch);
+  uint64_t numClusters = clustersToRun(launch);
   unsigned numThreads = launch.options.hostThreads;
   if (!numThreads)
     numThreads = std::max(1u, std::thread::hardware_concurrency());

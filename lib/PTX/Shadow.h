@@ -48,10 +48,10 @@ struct FormatTraits {
   int precision;       ///< Bits of the significand with the hidden one.
   int minimumExponent; ///< Of the smallest normal number 2^e.
   Truth largest;
-  Truth smallestNormal() const;
-  Truth smallest() const;
-  /// u: half an ulp of 1.
-  Truth unit() const;
+  Truth smallestNormal, smallest;
+  Truth unit; ///< u: half an ulp of 1.
+
+  FormatTraits(int precision, int minimumExponent, Truth largest);
 };
 const FormatTraits &traitsOf(Format format);
 
@@ -131,6 +131,10 @@ public:
     const auto &of = slots(warp).entries[slot][granule];
     return of && of[lane].format != Format::None ? &of[lane] : nullptr;
   }
+  /// Whether any lane ever had an entry there.
+  bool has(Warp &warp, Slot slot, unsigned granule) {
+    return !(slot & constantBit) && slots(warp).entries[slot][granule];
+  }
   void set(Warp &warp, Slot slot, unsigned granule, unsigned lane,
            const ShadowEntry &entry);
   /// All granules of the lanes.
@@ -187,6 +191,10 @@ struct ShadowInfo {
   bool isWidening = false; ///< All numbers of `from` are in `format`.
   /// A negated predicate that selects, a transposed matrix.
   bool isNegated = false;
+  /// It rounds to an integer: the kernel's choice, which is followed.
+  bool isChoice = false;
+  /// It rounds, and there is no rule that says how far.
+  bool isUnknown = false;
   bool isSigned = false; ///< Of integers that are converted.
   /// Of the pieces of a move, and of an integer that is converted.
   uint8_t sourceBits = 32, resultBits = 32;

@@ -13,6 +13,7 @@
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/ErrorHandling.h"
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <unordered_map>
@@ -56,9 +57,9 @@ Format formatOf(Type type) {
 }
 
 const FormatTraits &traitsOf(Format format) {
-  static const FormatTraits half{11, -14, 65504}, brain{8, -126, 0x1.fep127L},
-      single{24, -126, 0x1.fffffep127L},
-      wide{53, -1022, 0x1.fffffffffffffp1023L};
+  static const FormatTraits half(11, -14, 65504), brain(8, -126, 0x1.fep127L),
+      single(24, -126, 0x1.fffffep127L),
+      wide(53, -1022, 0x1.fffffffffffffp1023L);
   switch (format) {
   case Format::F16:
     return half;
@@ -71,13 +72,11 @@ const FormatTraits &traitsOf(Format format) {
   }
 }
 
-Truth FormatTraits::smallestNormal() const {
-  return std::ldexp(Truth(1), minimumExponent);
-}
-Truth FormatTraits::smallest() const {
-  return std::ldexp(Truth(1), minimumExponent - precision + 1);
-}
-Truth FormatTraits::unit() const { return std::ldexp(Truth(1), -precision); }
+FormatTraits::FormatTraits(int precision, int minimumExponent, Truth largest)
+    : precision(precision), minimumExponent(minimumExponent), largest(largest),
+      smallestNormal(std::ldexp(Truth(1), minimumExponent)),
+      smallest(std::ldexp(Truth(1), minimumExponent - precision + 1)),
+      unit(std::ldexp(Truth(1), -precision)) {}
 
 Truth decodeFloat(Format format, uint64_t bits) {
   switch (format) {
@@ -106,10 +105,9 @@ Truth decodeFloat(Format format, uint64_t bits) {
 double ShadowEntry::wholeBound() const {
   if (!terms)
     return bound;
-  return bound + double(terms * 2 * traitsOf(format).unit() * magnitude) +
-         double(terms * (format == Format::F32
-                             ? traitsOf(format).smallestNormal()
-                             : traitsOf(format).smallest()));
+  return bound + double(terms * 2 * traitsOf(format).unit * magnitude) +
+         double(terms * (format == Format::F32 ? traitsOf(format).smallestNormal
+                                               : traitsOf(format).smallest));
 }
 
 ShadowNumber numberOf(const ShadowEntry &entry, Format format, uint64_t bits) {
@@ -167,6 +165,16 @@ uint64_t bitsAt(const uint8_t *data, unsigned bits) {
 
 struct ShadowMemory::Impl {
   std::array<Shard, 64> shards;
+  /// All entries lie between: most loads are of what nothing was stored to.
+  std::atomic<uint64_t> low{~uint64_t(0)}, high{0};
+  void widen(uint64_t at, uint64_t end) {
+    for (uint64_t seen = low;
+         at < seen && !low.compare_exchange_weak(seen, at);)
+      ;
+    for (uint64_t seen = high;
+         end > seen && !high.compare_exchange_weak(seen, end);)
+      ;
+  }
   Shard &shardOf(uint64_t at) {
     return shards[(at / pageBytes) % shards.size()];
   }
@@ -204,6 +212,11 @@ ShadowMemory::~ShadowMemory() = default;
 
 void ShadowMemory::load(uint64_t at, unsigned bytes, const uint8_t *data,
                         ShadowEntry *entries) {
+  if (at >= impl->high || at + bytes <= impl->low) {
+    for (unsigned i = 0; i < bytes / 2; ++i)
+      entries[i].format = Format::None;
+    return;
+  }
   Shard &shard = impl->shardOf(at);
   std::lock_guard<std::mutex> held(shard.lock);
   Page *page = shard.find(at);
@@ -242,6 +255,7 @@ void ShadowMemory::store(uint64_t at, unsigned bytes, const uint8_t *data,
   std::lock_guard<std::mutex> held(shard.lock);
   if (isEmpty && !shard.find(at))
     return;
+  impl->widen(at, at + bytes);
   Page &page = shard.get(at);
   for (unsigned offset = 0; offset < bytes; offset += 2) {
     if (bytes < 2 || entries[offset / 2].format == Format::None) {
@@ -259,6 +273,7 @@ void ShadowMemory::update(uint64_t at,
                           llvm::function_ref<void(ShadowEntry &)> change) {
   Shard &shard = impl->shardOf(at);
   std::lock_guard<std::mutex> held(shard.lock);
+  impl->widen(at, at + 8);
   change(shard.get(at).get(at));
 }
 
@@ -289,6 +304,8 @@ void ShadowMemory::copy(uint64_t to, uint64_t from, uint64_t bytes) {
 void ShadowMemory::clear() {
   for (Shard &shard : impl->shards)
     shard.pages.clear();
+  impl->low = ~uint64_t(0);
+  impl->high = 0;
 }
 
 //===----------------------------------------------------------------------===//

@@ -184,9 +184,11 @@ void select(Warp &warp, const Op &op, LaneMask active) {
     }
     writeAll(warp, op.result(0), lane, granules, entries);
   }
-  if (told)
-    warp.remark(op, __builtin_ctz(told), FindingKind::Other, 0,
-                "a selection depends on a rounded value");
+  if (!told)
+    return;
+  const char *text = "a selection depends on a rounded value";
+  warp.doubtShadow(op, text);
+  warp.remark(op, __builtin_ctz(told), FindingKind::Other, 0, text);
 }
 
 void shuffle(Warp &warp, const Op &op, LaneMask active) {

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Block.h"
 #include "Decode.h"
 #include "Exchange.h"
 #include "Float.h"
@@ -35,8 +36,12 @@ bool isRepresentable(const FormatTraits &traits, int precision, Truth value) {
   if (value == 0)
     return true;
   Truth size = std::fabs(value);
-  if (size < traits.smallestNormal() || size > traits.largest)
+  if (size < traits.smallestNormal || size > traits.largest)
     return false;
+  if (precision == 24)
+    return Truth(float(value)) == value;
+  if (precision == 53)
+    return Truth(double(value)) == value;
   int exponent;
   Truth fraction = std::ldexp(std::frexp(size, &exponent), precision);
   return fraction == std::floor(fraction);
@@ -57,14 +62,14 @@ bool finish(const ShadowInfo &info, Outcome outcome, ShadowEntry &to) {
     spread = infinity;
   const FormatTraits &traits = traitsOf(info.format);
   int precision = info.precision ? info.precision : traits.precision;
-  Truth size = std::fabs(value) + spread, least = traits.smallestNormal();
+  Truth size = std::fabs(value) + spread, least = traits.smallestNormal;
   bool isExact = outcome.isExact || (!info.isApproximate && spread == 0 &&
                                      isRepresentable(traits, precision, value));
   Truth bound = spread;
   if (!isExact) {
     bound += info.relative * size + info.absolute;
     if (size < 2 * least)
-      bound += traits.smallest();
+      bound += traits.smallest;
   }
   if (info.ftz && size != 0 && std::fabs(value) - bound < least)
     bound += least;
@@ -172,7 +177,7 @@ Outcome evaluate(const ShadowInfo &info, const ShadowNumber *of) {
     Outcome result = product(a, b);
     result.isExact = (isPowerOfTwo(a) || isPowerOfTwo(b)) &&
                      std::fabs(result.value) - result.spread >=
-                         traitsOf(info.format).smallestNormal();
+                         traitsOf(info.format).smallestNormal;
     return result;
   }
   case Kind::Fma: {
@@ -229,7 +234,7 @@ Outcome evaluate(const ShadowInfo &info, const ShadowNumber *of) {
 }
 
 ShadowNumber flushed(ShadowNumber of, Format format) {
-  Truth least = traitsOf(format).smallestNormal();
+  Truth least = traitsOf(format).smallestNormal;
   if ((of.value != 0 || of.bound != 0) &&
       std::fabs(of.value) - of.bound < least)
     of.bound += double(least);
@@ -354,6 +359,36 @@ void compare(Warp &warp, const Op &op, LaneMask active) {
                               uncertain[std::min(i, 1u)] | more);
 }
 
+/// setp of integers that may be a float's bits: within one sign these are in
+/// order as the floats are.
+void compareBits(Warp &warp, const Op &op, LaneMask active) {
+  LaneMask uncertain = 0;
+  for (LaneMask rest = active; rest; rest &= rest - 1) {
+    unsigned lane = __builtin_ctz(rest);
+    for (unsigned i = 0; i < 2; ++i) {
+      const ShadowEntry *entry =
+          warp.shadow->find(warp, op.operand(i), 0, lane);
+      if (!entry || entry->bound == 0)
+        continue;
+      Format format = entry->format;
+      bool isWide = bitsOf(format) == 64;
+      ShadowNumber a =
+          readShadowNumber(warp, op.operand(i), lane, 0, format, isWide);
+      ShadowNumber b =
+          readShadowNumber(warp, op.operand(1 - i), lane, 0, format, isWide);
+      // What is no number lies beyond all of them.
+      if (std::isfinite(b.value) &&
+          !(std::fabs(a.value - b.value) > Truth(a.bound) + b.bound))
+        uncertain |= LaneMask(1) << lane;
+    }
+  }
+  LaneMask more = op.numSources > 2
+                      ? warp.shadow->uncertain(warp, op.operand(2))
+                      : LaneMask(0);
+  for (Slot slot : op.results())
+    warp.shadow->setUncertain(warp, slot, active, uncertain | more);
+}
+
 /// and, or, xor, not and mov of predicates; votes take from all lanes.
 void passUncertain(Warp &warp, const Op &op, LaneMask active) {
   LaneMask uncertain = 0;
@@ -437,7 +472,7 @@ void setApproximation(ShadowInfo &info, const FloatForm &form) {
   default:
     break;
   }
-  info.relative += traitsOf(format).unit() * (one + one / 1024);
+  info.relative += traitsOf(format).unit * (one + one / 1024);
 }
 
 void setRounding(ShadowInfo &info, const FloatForm &form) {
@@ -452,13 +487,25 @@ void setRounding(ShadowInfo &info, const FloatForm &form) {
 }
 
 /// Whether a sum with the constant has no fraction left.
-bool leavesNoFraction(const Program &program, Slot slot, Format format) {
-  if (slot == noSlot || !(slot & constantBit))
-    return false;
-  const uint8_t *at =
-      program.constants.data() + size_t(slot & ~constantBit) * slotBytes;
+bool leavesNoFraction(Decoder &decoder, const Op &op, unsigned source,
+                      Format format) {
+  Slot slot = op.operand(source);
   uint64_t bits = 0;
-  std::memcpy(&bits, at, bitsOf(format) / 8);
+  if (slot != noSlot && (slot & constantBit)) {
+    const uint8_t *at = decoder.result().constants.data() +
+                        size_t(slot & ~constantBit) * slotBytes;
+    std::memcpy(&bits, at, bitsOf(format) / 8);
+  } else {
+    // Compilers put literals that several instructions use into registers.
+    const Instruction &instruction = decoder.instruction();
+    if (source + 1 >= instruction.operands.size())
+      return false;
+    std::optional<uint64_t> literal =
+        decoder.literalOf(instruction.operands[source + 1]);
+    if (!literal)
+      return false;
+    bits = *literal;
+  }
   Truth size = std::fabs(decodeFloat(format, bits));
   int precision = traitsOf(format).precision;
   return size >= std::ldexp(Truth(1), precision - 1) &&
@@ -506,8 +553,10 @@ Handler arithmeticShadow(Decoder &decoder, Op &op, ShadowInfo &info) {
   bool isSum = *kind == Kind::Add || *kind == Kind::Sub || *kind == Kind::Fma;
   if (isSum)
     for (unsigned i = *kind == Kind::Fma ? 2 : 0; i < op.numSources; ++i)
-      if (leavesNoFraction(decoder.result(), op.operand(i), info.format))
+      if (leavesNoFraction(decoder, op, i, info.format)) {
+        info.isChoice = true;
         return nullptr;
+      }
   return arithmetic;
 }
 
@@ -516,6 +565,8 @@ bool isInteger(Type type) { return type >= Type::B8 && type <= Type::S64; }
 Handler convertShadow(Decoder &decoder, Op &op, ShadowInfo &info) {
   const Instruction &instruction = decoder.instruction();
   FloatForm form(instruction);
+  info.isChoice =
+      form.toInteger || (!form.types.empty() && isInteger(form.types.front()));
   if (form.types.size() != 2 || form.pack || form.toInteger ||
       instruction.operands.size() < 2)
     return nullptr;
@@ -557,7 +608,7 @@ Handler predicateShadow(Decoder &decoder, ShadowInfo &info) {
     FloatForm form(instruction);
     if (form.types.size() == 1 && setFormat(info, form.types[0]))
       return compare;
-    return nullptr;
+    return compareBits;
   }
   if (instruction.opcode == "vote")
     return passUncertain;
@@ -569,6 +620,29 @@ Handler predicateShadow(Decoder &decoder, ShadowInfo &info) {
 
 } // namespace
 
+static bool holdsRounded(Warp &warp, const Op &op, LaneMask active) {
+  for (Slot slot : op.sources())
+    for (unsigned granule = 0; granule < ShadowRegisters::granules; ++granule)
+      if (warp.shadow->has(warp, slot, granule))
+        for (LaneMask rest = active; rest; rest &= rest - 1) {
+          const ShadowEntry *entry = warp.shadow->find(
+              warp, slot, granule, unsigned(__builtin_ctz(rest)));
+          if (entry && entry->bound > 0)
+            return true;
+        }
+  return false;
+}
+
+/// Whether a type of the instruction is a float's of any kind.
+static bool touchesFloats(const Instruction &instruction) {
+  for (llvm::StringRef modifier : instruction.modifiers)
+    if (modifier.contains("f16") || modifier.contains("f32") ||
+        modifier.contains("f64") || modifier.starts_with("e4m3") ||
+        modifier.starts_with("e5m2") || modifier == "tf32")
+      return true;
+  return false;
+}
+
 void clearResults(Warp &warp, const Op &op, LaneMask active) {
   for (Slot slot : op.results()) {
     warp.shadow->clear(warp, slot, active);
@@ -576,14 +650,30 @@ void clearResults(Warp &warp, const Op &op, LaneMask active) {
   }
 }
 
+/// An op with no rule: its results are their own truth. That hides an error
+/// where it rounds, or takes a rounded value apart.
+static void dropShadow(Warp &warp, const Op &op, LaneMask active) {
+  const ShadowInfo &info = infoOf(op);
+  if (!info.isChoice &&
+      !warp.block->launch->isShadowDoubted.load(std::memory_order_relaxed)) {
+    if (info.isUnknown)
+      warp.doubtShadow(op, "there is no rule for what it rounds");
+    else if (holdsRounded(warp, op, active))
+      warp.doubtShadow(op, "the bits of a rounded value are used otherwise");
+  }
+  clearResults(warp, op, active);
+}
+
 void shadowGuard(Warp &warp, const Op &op, LaneMask lanes) {
   LaneMask uncertain = warp.shadow->uncertain(warp, op.guard) & lanes;
   if (!uncertain)
     return;
-  warp.remark(op, __builtin_ctz(uncertain), FindingKind::Other, 0,
-              op.control == Control::Plain
-                  ? "what a guard lets through depends on a rounded value"
-                  : "a branch depends on a rounded value");
+  const char *text =
+      op.control == Control::Plain
+          ? "what a guard lets through depends on a rounded value"
+          : "a branch depends on a rounded value";
+  warp.doubtShadow(op, text);
+  warp.remark(op, __builtin_ctz(uncertain), FindingKind::Other, 0, text);
 }
 
 void setShadow(Decoder &decoder, Op &op) {
@@ -600,8 +690,15 @@ void setShadow(Decoder &decoder, Op &op) {
     shadow = convertShadow(decoder, op, *info);
   else if (!shadow)
     shadow = arithmeticShadow(decoder, op, *info);
-  if (!shadow && op.numResults)
-    shadow = clearResults;
+  if (!shadow && op.numResults) {
+    bool rounds =
+        op.opClass == OpClass::Float16 || op.opClass == OpClass::Float32 ||
+        op.opClass == OpClass::Float64 || op.opClass == OpClass::Special ||
+        op.opClass == OpClass::Tensor || opcode == "cvt";
+    info->isUnknown = rounds && opcode != "testp" && opcode != "slct" &&
+                      touchesFloats(decoder.instruction());
+    shadow = dropShadow;
+  }
   op.shadow = shadow;
   op.shadowInfo = info;
 }

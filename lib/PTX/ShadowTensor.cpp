@@ -57,10 +57,10 @@ bool finish(Sum sum, ShadowNumber c, unsigned terms, Format format,
   Truth bound = sum.spread + c.bound, size = sum.size + bound;
   // Of what is zero throughout nothing is rounded.
   if (size != 0) {
-    Truth step = isWide ? traits.unit() : std::ldexp(Truth(1), -23);
-    bound += (terms + 1) * step * size + traits.smallest();
+    Truth step = isWide ? traits.unit : std::ldexp(Truth(1), -23);
+    bound += (terms + 1) * step * size + traits.smallest;
     if (!isWide)
-      bound += traits.unit() * (std::fabs(sum.value) + bound);
+      bound += traits.unit * (std::fabs(sum.value) + bound);
   }
   if (std::fabs(sum.value) + bound > traits.largest)
     bound = INFINITY;

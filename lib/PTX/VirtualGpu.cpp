@@ -76,6 +76,10 @@ public:
   llvm::Error setUninitialized(uint64_t address, uint64_t bytes) override {
     return memory.setUninitialized(address, bytes);
   }
+  llvm::Error forWritten(uint64_t address, uint64_t bytes,
+                         Visit visit) override;
+  llvm::Error forTouched(uint64_t address, uint64_t bytes,
+                         Visit visit) override;
   llvm::Error mapHost(void *pointer, uint64_t bytes) override {
     return memory.mapHost(pointer, bytes);
   }
@@ -528,6 +532,16 @@ llvm::Expected<LaunchResult> Gpu::launch(unsigned module,
                      "launch of " + kernel + ": a parameter block of " +
                          llvm::Twine(params.size()) + " bytes, wanted " +
                          llvm::Twine(program.parameterBytes));
+  uint64_t blocks = uint64_t(shape.grid[0]) * shape.grid[1] * shape.grid[2];
+  if (!launchOptions.blocks.empty() && shape.cluster != one)
+    return makeError(ErrorKind::BadInput,
+                     "launch of " + kernel +
+                         ": blocks are chosen where clusters have one alone");
+  if (llvm::any_of(launchOptions.blocks,
+                   [&](ChosenBlock block) { return block.number >= blocks; }))
+    return makeError(ErrorKind::BadInput, "launch of " + kernel +
+                                              ": a block that is not one of " +
+                                              llvm::Twine(blocks));
   if (launchOptions.shadow && !shadow)
     shadow = std::make_unique<ShadowMemory>();
   if (!heap && (*linked)->usesHeap()) {
@@ -582,7 +596,6 @@ llvm::Expected<LaunchResult> Gpu::launch(unsigned module,
       warps * (uint64_t(program.numSlots) * slotBytes + 4096) +
       program.sharedBytes * 6 + shape.sharedBytes * 6;
   unsigned resident = mostResident(program, shape);
-  uint64_t blocks = uint64_t(shape.grid[0]) * shape.grid[1] * shape.grid[2];
   if (shape.cooperative && blocks > mostCooperativeBytes / bytesABlock)
     return makeError(ErrorKind::Unsupported,
                      "launch of " + kernel + ": a cooperative grid of " +
@@ -603,6 +616,7 @@ llvm::Expected<LaunchResult> Gpu::launch(unsigned module,
   for (const Program *one : table.programs)
     count(*one, tally.ops[one->number], result);
   result.output = std::move(launch.output);
+  result.shadowDoubt = std::move(launch.shadowDoubt);
   result.proof.broken = launch.proofBroken;
   if (!launchOptions.trackTaint)
     result.proof.broken = "taint was not tracked";
@@ -612,6 +626,62 @@ llvm::Expected<LaunchResult> Gpu::launch(unsigned module,
     result.proof.broken = "races were not looked for";
   result.proof.holds = result.proof.broken.empty() && result.completed;
   return result;
+}
+
+llvm::Error Gpu::forWritten(uint64_t address, uint64_t bytes, Visit visit) {
+  const Region *region = memory.find(address);
+  if (!region || bytes > region->bytes - (address - region->address))
+    return makeError(ErrorKind::BadInput, "no " + llvm::Twine(bytes) +
+                                              " bytes at 0x" +
+                                              llvm::utohexstr(address));
+  const uint8_t *state = region->state + (address - region->address);
+  // Most of a large range was left alone: words that are zero are stepped over.
+  auto skip = [&](uint64_t at) {
+    for (uint64_t word; at + 8 <= bytes; at += 8) {
+      std::memcpy(&word, state + at, 8);
+      if (word)
+        break;
+    }
+    while (at < bytes && !(state[at] & Written))
+      ++at;
+    return at;
+  };
+  for (uint64_t at = skip(0); at < bytes; at = skip(at)) {
+    uint64_t from = at;
+    while (at < bytes && (state[at] & Written))
+      ++at;
+    visit(address + from, at - from);
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error Gpu::forTouched(uint64_t address, uint64_t bytes, Visit visit) {
+  const Region *region = memory.find(address);
+  if (!region || region->address != address || bytes > region->bytes ||
+      !region->sectors)
+    return makeError(ErrorKind::BadInput,
+                     "no allocation of " + llvm::Twine(bytes) + " bytes at 0x" +
+                         llvm::utohexstr(address));
+  constexpr uint64_t grain = 32;
+  uint64_t count = (bytes + grain - 1) / grain;
+  auto isTouched = [&](uint64_t at) {
+    return region->sectors[at / 64] >> (at % 64) & 1;
+  };
+  for (uint64_t at = 0; at < count;) {
+    if (at % 64 == 0 && !region->sectors[at / 64]) {
+      at += 64;
+      continue;
+    }
+    if (!isTouched(at)) {
+      ++at;
+      continue;
+    }
+    uint64_t from = at;
+    while (at < count && isTouched(at))
+      ++at;
+    visit(address + from * grain, std::min(at * grain, bytes) - from * grain);
+  }
+  return llvm::Error::success();
 }
 
 llvm::Expected<ShadowValue> Gpu::readShadow(uint64_t address, Type type) {

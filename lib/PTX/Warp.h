@@ -96,6 +96,8 @@ public:
               const llvm::Twine &message);
   /// What broke the proof; the first of a launch is kept.
   void breakProof(const Op &op, const llvm::Twine &why);
+  /// What the shadow says may not be what the kernel does.
+  void doubtShadow(const Op &op, const llvm::Twine &why);
 
   std::array<unsigned, 3> threadOf(unsigned lane) const;
   /// Linear in its block.

@@ -705,6 +705,8 @@ llvm::Expected<EvaluateResult> Searcher::evaluate(const Contender &contender,
   request.task = &task;
   request.referenceImage = device.imageOf(*reference);
   request.candidateImage = device.imageOf(contender.build);
+  request.referencePtx = reference->ptx;
+  request.candidatePtx = contender.build.ptx;
   request.referenceResources = reference->resources;
   request.candidateResources = contender.build.resources;
   request.plan = contender.plan;

@@ -290,6 +290,14 @@ llvm::Error TaskBuffers::place(bool shifted) {
   return llvm::Error::success();
 }
 
+void TaskBuffers::share(const InputSet &set) {
+  for (TaskBuffer &buffer : all) {
+    size_t standIn =
+        set.standIns.empty() ? buffer.index : set.standIns[buffer.index];
+    buffer.shared = standIn == buffer.index ? 0 : find(standIn)->data;
+  }
+}
+
 llvm::Error TaskBuffers::fill(const InputSet &set, bool onlyWritten) {
   for (const TaskBuffer &buffer : all) {
     if (buffer.poisoned() || (onlyWritten && !buffer.written()))

@@ -30,6 +30,11 @@ struct TaskBuffer {
   DevicePointer allocation = 0, data = 0;
   uint64_t total = 0, extent = 0; ///< Bytes.
   DevicePointer stash = 0;        ///< For written buffers.
+  /// Another buffer's data, which kernels get in place of this one's; or 0.
+  DevicePointer shared = 0;
+
+  /// What kernels get.
+  DevicePointer pointer() const { return shared ? shared : data; }
 
   unsigned elementBytes() const { return byteSize(argument->element); }
   uint64_t storageElements() const { return extent / elementBytes(); }
@@ -65,6 +70,8 @@ public:
 
   /// Where the data stands inside the guards, and the guards anew.
   llvm::Error place(bool shifted);
+  /// Lets kernels have one buffer's data in place of another's.
+  void share(const InputSet &set);
   /// Fills what the kernel reads. `onlyWritten` restores in-place buffers.
   llvm::Error fill(const InputSet &set, bool onlyWritten);
   llvm::Error poisonOutputs(Poison poison);

@@ -11,6 +11,7 @@
 #include "fsr/Support/Error.h"
 #include "fsr/Support/Hash.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 
 #include <algorithm>
@@ -61,10 +62,8 @@ DeviceDescription describeDevice(const BackendProperties &facts) {
 }
 
 Evaluation::Evaluation(Helpers &helpers, const WireEvaluate &request,
-                       llvm::StringRef referenceImage,
-                       llvm::StringRef candidateImage, Emit emit)
-    : helpers(helpers), request(request), task(request.task),
-      referenceImage(referenceImage), candidateImage(candidateImage),
+                       const Images &images, Emit emit)
+    : helpers(helpers), request(request), task(request.task), images(images),
       emit(emit) {
   // Not from the run's seed: order of pairs and key are nobody's to know.
   std::random_device entropy;
@@ -197,7 +196,7 @@ llvm::Expected<bool> Evaluation::prepare() {
     return std::move(error);
   if (llvm::Error error = checkArguments(task, request.plan))
     return std::move(error);
-  auto image = LoadedImage::load(helpers.backend(), referenceImage);
+  auto image = LoadedImage::load(helpers.backend(), images.reference);
   if (!image)
     return image.takeError();
   reference = std::move(*image);
@@ -225,13 +224,13 @@ llvm::Expected<bool> Evaluation::prepare() {
   if (llvm::Error error = helpers.synchronize())
     return std::move(error);
   inputs = std::make_unique<InputPlan>(task, request.options.seed,
-                                       sha256(candidateImage));
+                                       sha256(images.candidate));
 
   if (llvm::Error error = begin("candidate-load", 60 * 1000))
     return std::move(error);
   if (llvm::Error error = buffers->addScratch(request.plan))
     return std::move(error);
-  auto loaded = LoadedImage::load(helpers.backend(), candidateImage);
+  auto loaded = LoadedImage::load(helpers.backend(), images.candidate);
   if (!loaded)
     return loaded.takeError();
   candidate = std::move(*loaded);
@@ -257,6 +256,20 @@ llvm::Expected<bool> Evaluation::prepare() {
   }
   if (virtualDevice)
     tellCosts();
+  bool anyFloat = llvm::any_of(buffers->buffers(), [](const TaskBuffer &one) {
+    return one.written() && isFloat(one.argument->element);
+  });
+  if (anyFloat)
+    trueValues = std::make_unique<TrueValues>(helpers, task,
+                                              images.referencePtx, random());
+  if (!images.candidatePtx.empty()) {
+    // What cannot be read says nothing; the device has loaded its image.
+    auto facts = readPtxFacts(images.candidatePtx);
+    if (facts)
+      addsFloatsAtomically = facts->addsFloatsAtomically;
+    else
+      llvm::consumeError(facts.takeError());
+  }
   return true;
 }
 
@@ -274,6 +287,9 @@ llvm::Expected<bool> Evaluation::runAll() {
     if (result.verdict != Verdict::Accepted)
       return true;
   }
+  if (!request.options.full)
+    return finish(Verdict::Undecided,
+                  "equal to the original on the quick checks; not measured");
   Verdict verdict = result.verdict;
   std::string message = result.message;
   goesOn = validateFull();

@@ -17,6 +17,7 @@
 #define FSR_LIB_WORKER_EVALUATION_H
 
 #include "Launch.h"
+#include "TrueValues.h"
 
 #include "fsr/Backend/VirtualBackend.h"
 #include "fsr/Device/Protocol.h"
@@ -37,9 +38,13 @@ class Evaluation {
 public:
   using Emit = llvm::function_ref<llvm::Error(llvm::json::Object)>;
 
+  /// PTX that is not known is empty.
+  struct Images {
+    llvm::StringRef reference, candidate;
+    llvm::StringRef referencePtx, candidatePtx;
+  };
   Evaluation(Helpers &helpers, const WireEvaluate &request,
-             llvm::StringRef referenceImage, llvm::StringRef candidateImage,
-             Emit emit);
+             const Images &images, Emit emit);
   ~Evaluation();
 
   llvm::Expected<EvaluateResult> run();
@@ -113,6 +118,22 @@ private:
   llvm::StringRef ruleOf(const TaskBuffer &buffer, const InputSet &set) const;
   void describeRules();
 
+  double tinyOf(const TaskBuffer &buffer) const;
+
+  // Repeat.cpp
+  llvm::Error keepFirstRun();
+  llvm::Error maskFirstRun();
+  /// The second run stands in the buffers.
+  llvm::Expected<bool> compareRuns(const InputSet &set, Poison poison);
+
+  // TrueValues.cpp
+  llvm::Error findTruth();
+  llvm::Expected<bool> compareTrue(const TaskBuffer &buffer,
+                                   const InputSet &set, DevicePointer out,
+                                   DevicePointer original);
+  llvm::Expected<uint64_t> excused(const TaskBuffer &buffer,
+                                   const FsrCompare &compare);
+
   // Measure.cpp
   llvm::Error launchTimed(Who who);
   llvm::Expected<bool> measure();
@@ -131,7 +152,7 @@ private:
   Helpers &helpers;
   const WireEvaluate &request;
   const KernelTask &task;
-  llvm::StringRef referenceImage, candidateImage;
+  Images images;
   Emit emit;
 
   EvaluateResult result;
@@ -157,11 +178,22 @@ private:
   double originalWallMs = 0;
   uint64_t originalInstructions = 0;
   ptx::Schedule schedule = ptx::Schedule::Lockstep;
+  /// Of blocks: of the next launch, and of the second of two.
+  ptx::BlockOrder order = ptx::BlockOrder::OfSchedule,
+                  secondOrder = ptx::BlockOrder::OfSchedule;
   std::set<ptx::FindingKind> originalKinds; ///< The original's own findings.
   bool proved = true, approximateSteers = false;
   std::string unproved;
   std::map<std::string, uint64_t> approximate;
 
+  /// Null where the rules need none.
+  std::unique_ptr<TrueValues> trueValues;
+  bool wantsTruth = true; ///< Not on inputs that were judged by it before.
+  /// By the candidate's PTX; nothing where that is not known.
+  std::optional<bool> addsFloatsAtomically;
+  /// What the first of two runs gave: hashes, and copies by written buffer.
+  std::vector<uint64_t> firstHashes;
+  std::vector<DevicePointer> firstCopies;
   DevicePointer rowMaxima = 0, noiseMaxima = 0;
   double worstRatio = 0;
   uint64_t bitsDiffered = 0;

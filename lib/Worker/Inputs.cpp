@@ -11,6 +11,8 @@
 
 #include "fsr/Support/Hash.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -34,6 +36,13 @@ bool narrowRange(const KernelTask &task) {
       [](const Argument &a) { return a.element == ElementType::F16; });
 }
 
+/// A candidate may rely on what is said of every launch.
+bool areDisjoint(const KernelTask &task, const std::string &a,
+                 const std::string &b) {
+  return llvm::is_contained(task.facts, a + " and " + b + " do not overlap") ||
+         llvm::is_contained(task.facts, b + " and " + a + " do not overlap");
+}
+
 FillRecipe recipe(llvm::StringRef family, std::vector<double> parameters) {
   FillRecipe recipe;
   recipe.family = family.str();
@@ -46,6 +55,7 @@ enum : uint64_t {
   ExactBase = 0x100,
   WorkBase = 0x200,
   FullBase = 0x300,
+  SharedBase = 0x400,
   TimingBase = 0x10000
 };
 
@@ -128,17 +138,52 @@ std::vector<InputSet> InputPlan::workload() const {
   return sets;
 }
 
+std::optional<InputSet> InputPlan::shared(uint64_t index) const {
+  InputSet set = base("the workload's own, shared by read-only buffers of one "
+                      "shape",
+                      index, 0);
+  bool any = false;
+  for (size_t i = 0; i < task.arguments.size(); ++i) {
+    const Argument &argument = task.arguments[i];
+    set.standIns.push_back(i);
+    if (!argument.isBuffer || argument.access != Access::Read)
+      continue;
+    for (size_t j = 0; j < i; ++j) {
+      const Argument &other = task.arguments[j];
+      // Integers may be indices into something of another size.
+      bool isLike = other.isBuffer && other.access == Access::Read &&
+                    other.element == argument.element &&
+                    other.sizes == argument.sizes &&
+                    other.strides == argument.strides &&
+                    (isFloat(argument.element) ||
+                     set.fills[i].print() == set.fills[j].print()) &&
+                    !areDisjoint(task, argument.name, other.name);
+      if (!isLike)
+        continue;
+      set.standIns[i] = j;
+      any = true;
+      break;
+    }
+  }
+  if (!any)
+    return std::nullopt;
+  return set;
+}
+
 std::vector<InputSet> InputPlan::battery() const {
+  std::vector<InputSet> sets;
+  if (auto one = shared(SharedBase))
+    sets.push_back(std::move(*one));
   bool anyFloat = std::any_of(
       task.arguments.begin(), task.arguments.end(), [](const Argument &a) {
         return a.isBuffer && isFloat(a.element) && a.access != Access::Write;
       });
   if (!anyFloat)
-    return {};
+    return sets;
   bool narrow = narrowRange(task);
-  std::vector<InputSet> sets;
+  size_t before = sets.size();
   auto add = [&](llvm::StringRef words, FillRecipe wanted) {
-    sets.push_back(withFloats(words, FullBase + sets.size(), wanted));
+    sets.push_back(withFloats(words, FullBase + sets.size() - before, wanted));
   };
   add("normal, shifted and scaled", recipe("normal", {3, 5}));
   add("uniform", recipe("uniform", {-2, 2}));

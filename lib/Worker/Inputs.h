@@ -23,6 +23,9 @@ struct InputSet {
   bool shifted = false; ///< Buffers get no more than the proved alignment.
   bool repeats = false; ///< Many elements of one value.
   double perturb = 0;   ///< Relative, for the conditioning run.
+  /// By argument, the buffer whose memory kernels get in its place; empty: each
+  /// its own.
+  std::vector<size_t> standIns;
 };
 
 class InputPlan {
@@ -41,6 +44,8 @@ public:
 
 private:
   InputSet base(llvm::StringRef words, uint64_t index, size_t which) const;
+  /// Read-only buffers that nobody can tell apart by type and shape are one.
+  std::optional<InputSet> shared(uint64_t index) const;
   InputSet withFloats(llvm::StringRef words, uint64_t index,
                       const FillRecipe &recipe) const;
   uint64_t seed(uint64_t index) const;

@@ -58,7 +58,8 @@ std::optional<uint64_t> valueOf(llvm::StringRef name, const KernelTask &task,
       continue;
     llvm::StringRef rest = name.drop_front(argument.name.size());
     if (rest.empty())
-      return argument.isBuffer ? buffers.find(i)->data : scalarBits(argument);
+      return argument.isBuffer ? buffers.find(i)->pointer()
+                               : scalarBits(argument);
     unsigned dimension = 0;
     const std::vector<int64_t> *values = nullptr;
     if (rest.consume_front(".size"))
@@ -120,8 +121,9 @@ llvm::Error checkArguments(const KernelTask &task, const ResolvedPlan &plan) {
   return llvm::Error::success();
 }
 
-llvm::Error launchReference(Helpers &helpers, const TaskBuffers &buffers,
-                            const KernelTask &task, FunctionHandle function) {
+PackedParameters
+packReference(const KernelTask &task,
+              llvm::function_ref<uint64_t(size_t argument)> dataOf) {
   PackedParameters parameters;
   for (size_t i = 0; i < task.arguments.size(); ++i) {
     const Argument &argument = task.arguments[i];
@@ -129,7 +131,7 @@ llvm::Error launchReference(Helpers &helpers, const TaskBuffers &buffers,
       parameters.add(scalarBits(argument).value_or(0));
       continue;
     }
-    DevicePointer data = buffers.find(i)->data;
+    uint64_t data = dataOf(i);
     uint64_t before = uint64_t(argument.offset) * byteSize(argument.element);
     if (task.reference.abi == ReferenceAbi::BarePointer) {
       parameters.add(data - before);
@@ -143,6 +145,13 @@ llvm::Error launchReference(Helpers &helpers, const TaskBuffers &buffers,
     for (int64_t stride : argument.strides)
       parameters.add(stride);
   }
+  return parameters;
+}
+
+llvm::Error launchReference(Helpers &helpers, const TaskBuffers &buffers,
+                            const KernelTask &task, FunctionHandle function) {
+  PackedParameters parameters = packReference(
+      task, [&](size_t argument) { return buffers.find(argument)->pointer(); });
   BackendLaunch launch =
       shaped(task.launch, function, task.reference.entry, helpers.stream());
   launch.params = parameters.finish();

@@ -12,6 +12,8 @@
 
 #include "Buffers.h"
 
+#include "llvm/ADT/STLFunctionalExtras.h"
+
 namespace fsr {
 
 /// A loaded image; unloaded at the end.
@@ -41,6 +43,12 @@ struct PackedParameters {
   void add(uint64_t value) { values.push_back(value); }
   llvm::ArrayRef<void *> finish();
 };
+
+/// By the ABI of the original; `dataOf` gives the address of an argument's
+/// first element.
+PackedParameters
+packReference(const KernelTask &task,
+              llvm::function_ref<uint64_t(size_t argument)> dataOf);
 
 /// Queues the original on the helpers' stream.
 llvm::Error launchReference(Helpers &helpers, const TaskBuffers &buffers,

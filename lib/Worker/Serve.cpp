@@ -195,11 +195,20 @@ llvm::Error Server::evaluate(const llvm::json::Object &header) {
             " was sent");
   if (llvm::Error error = needHelpers())
     return error;
+  // An image that is PTX itself is not sent twice; one that was pushed out
+  // since is not known.
+  auto ptxOf = [&](llvm::StringRef hash) -> llvm::StringRef {
+    const std::string *text = images.find(hash);
+    return text ? *text : llvm::StringRef();
+  };
   auto emit = [&](llvm::json::Object event) { return send(std::move(event)); };
   std::optional<EvaluateResult> result;
   llvm::Error failure = llvm::Error::success();
   {
-    Evaluation evaluation(*helpers, request, *reference, *candidate, emit);
+    Evaluation::Images pair{*reference, *candidate,
+                            ptxOf(request.referencePtxHash),
+                            ptxOf(request.candidatePtxHash)};
+    Evaluation evaluation(*helpers, request, pair, emit);
     auto outcome = evaluation.run();
     dead = dead || evaluation.contextDead();
     if (outcome)

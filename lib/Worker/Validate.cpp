@@ -14,6 +14,7 @@
 
 #include "fsr/Support/Error.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -104,7 +105,13 @@ double Evaluation::factorOf(const TaskBuffer &buffer,
   double factor = 8 * std::sqrt(terms);
   if (set.repeats)
     factor = std::max(factor, 2 * terms);
-  return factor * unitRoundoff(buffer.argument->element);
+  factor *= unitRoundoff(buffer.argument->element);
+  return trueValues ? trueValues->narrowed(buffer.index, factor) : factor;
+}
+
+double Evaluation::tinyOf(const TaskBuffer &buffer) const {
+  return 8 * std::sqrt(std::max<double>(1, task.work.accumulation)) *
+         smallestStep(buffer.argument->element, flushesDenormals());
 }
 
 llvm::StringRef Evaluation::ruleOf(const TaskBuffer &buffer,
@@ -264,6 +271,7 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
       return std::move(error);
     placedShifted = set.shifted;
   }
+  buffers->share(set);
   if (!originalKnown)
     if (llvm::Error error = learnOriginal(set, poison))
       return std::move(error);
@@ -271,6 +279,14 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
     return std::move(error);
   if (llvm::Error error = buffers->poisonOutputs(poison))
     return std::move(error);
+  // Equal values need no true ones.
+  bool asksTruth = trueValues && wantsTruth &&
+                   !(set.exact && originalDeterministic) &&
+                   (request.options.full || !set.shifted);
+  if (asksTruth)
+    if (llvm::Error error =
+            trueValues->prepare(*buffers, set, request.options.full))
+      return std::move(error);
   auto before = buffers->hashReadOnly();
   if (!before)
     return before.takeError();
@@ -283,35 +299,28 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
   auto goesOn = runCandidateOn(set, poison, *before);
   if (!goesOn || !*goesOn)
     return goesOn;
-  std::vector<uint64_t> first;
   if (twice) {
-    auto hashes = buffers->hashWritten();
-    if (!hashes)
-      return hashes.takeError();
-    first = *hashes;
+    // Nothing is compared before the second run: true values must not exist
+    // while a candidate runs.
+    if (llvm::Error error = keepFirstRun())
+      return std::move(error);
+    order = secondOrder;
+    goesOn = runCandidateOn(set, poison, *before);
+    order = ptx::BlockOrder::OfSchedule;
+    if (!goesOn || !*goesOn)
+      return goesOn;
   }
   if (llvm::Error error = buffers->maskStashes(maskKey))
     return std::move(error);
+  if (asksTruth)
+    if (llvm::Error error = findTruth())
+      return std::move(error);
   goesOn = compareOutputs(set, poison, false);
-  if (!goesOn || !*goesOn || !twice)
-    return goesOn;
-
-  if (llvm::Error error = buffers->maskStashes(maskKey))
-    return std::move(error);
-  goesOn = runCandidateOn(set, poison, *before);
-  if (!goesOn || !*goesOn)
-    return goesOn;
-  auto second = buffers->hashWritten();
-  if (!second)
-    return second.takeError();
-  if (*second == first)
-    return true;
-  // Floating-point atomics do this honestly; a race does it too. What is left
-  // to demand is that every run keeps to the bound.
-  candidateDeterministic = false;
-  if (llvm::Error error = buffers->maskStashes(maskKey))
-    return std::move(error);
-  return compareOutputs(set, poison, false);
+  if (goesOn && *goesOn && twice)
+    goesOn = compareRuns(set, poison);
+  if (trueValues)
+    trueValues->drop();
+  return goesOn;
 }
 
 llvm::Expected<bool> Evaluation::mismatch(const TaskBuffer &buffer,
@@ -362,9 +371,11 @@ Evaluation::compareOne(const TaskBuffer &buffer, const InputSet &set,
   compare.hasPoison = buffer.poisoned();
   compare.poison = TaskBuffers::poisonBits(poison, buffer.elementBytes());
   if (compare.mode == FsrBound) {
+    auto goesOn = compareTrue(buffer, set, out, original);
+    if (!goesOn || !*goesOn)
+      return goesOn;
     compare.factor = factorOf(buffer, set);
-    compare.tiny = 8 * std::sqrt(std::max<double>(1, task.work.accumulation)) *
-                   smallestStep(buffer.argument->element, flushesDenormals());
+    compare.tiny = tinyOf(buffer);
     FsrCompare rows = compare;
     rows.out = 0;
     if (llvm::Error error = helpers.rowMaximum(rows, rowMaxima))
@@ -375,8 +386,15 @@ Evaluation::compareOne(const TaskBuffer &buffer, const InputSet &set,
   if (!difference)
     return difference.takeError();
   bitsDiffered += difference->bitsDiffer;
-  if (!difference->failing)
+  if (difference->failing) {
+    auto byTruth = excused(buffer, compare);
+    if (!byTruth)
+      return byTruth.takeError();
+    if (*byTruth == difference->failing)
+      difference->failing = 0;
+  } else {
     worstRatio = std::max(worstRatio, fsrDouble(difference->worst));
+  }
   if (!buffer.contiguous() && !buffer.overlapping()) {
     // Elements and the storage between them, against elements alone.
     FsrCompare storage = compare;
@@ -467,8 +485,7 @@ Evaluation::compareConditioned(llvm::ArrayRef<const TaskBuffer *> beyond,
     compare.hasPoison = buffer.poisoned();
     compare.poison = TaskBuffers::poisonBits(poison, buffer.elementBytes());
     compare.factor = factorOf(buffer, set);
-    compare.tiny = 8 * std::sqrt(std::max<double>(1, task.work.accumulation)) *
-                   smallestStep(buffer.argument->element, flushesDenormals());
+    compare.tiny = tinyOf(buffer);
     FsrCompare rowsOf = compare;
     rowsOf.out = 0;
     if (llvm::Error error = helpers.rowMaximum(rowsOf, rowMaxima))
@@ -481,7 +498,10 @@ Evaluation::compareConditioned(llvm::ArrayRef<const TaskBuffer *> beyond,
     auto difference = helpers.compare(compare);
     if (!difference)
       return difference.takeError();
-    if (difference->failing)
+    auto byTruth = excused(buffer, compare);
+    if (!byTruth)
+      return byTruth.takeError();
+    if (difference->failing > *byTruth)
       return mismatch(buffer, out, original, *difference, set);
     conditioned = true;
     worstRatio = std::max(worstRatio, fsrDouble(difference->worst));
@@ -505,6 +525,8 @@ llvm::Expected<bool> Evaluation::validateSets(llvm::StringRef name,
   worstRatio = 0;
   bitsDiffered = 0;
   conditioned = false;
+  if (trueValues)
+    trueValues->beginPhase();
   std::string words;
   bool demandsBits = true;
   for (size_t i = 0; i < sets.size(); ++i) {
@@ -537,7 +559,17 @@ llvm::Expected<bool> Evaluation::validateSets(llvm::StringRef name,
                                  : boundRule.str();
   if (!demandsBits && repeats)
     rule += ("; where values repeat, " + repeatRule).str();
+  std::optional<Check> byTruth;
+  if (trueValues && !demandsBits) {
+    byTruth = trueValues->check(words);
+    if (byTruth)
+      rule += "; where true values are known, by those";
+    if (std::string missing = trueValues->missing(); !missing.empty())
+      detail += "; " + missing;
+  }
   addCheck(name, true, words, rule, detail);
+  if (byTruth)
+    result.evidence.checks.push_back(std::move(*byTruth));
   return true;
 }
 
@@ -593,9 +625,21 @@ llvm::Expected<bool> Evaluation::validateQuick() {
 }
 
 llvm::Expected<bool> Evaluation::validateFull() {
-  auto goesOn = validateSets("input-battery", inputs->battery(), false);
-  if (!goesOn || !*goesOn || !virtualDevice)
+  std::vector<InputSet> battery = inputs->battery();
+  auto goesOn = validateSets("input-battery", battery, false);
+  buffers->share(InputSet());
+  if (!goesOn || !*goesOn)
     return goesOn;
+  bool sharing = llvm::any_of(
+      battery, [](const InputSet &set) { return !set.standIns.empty(); });
+  addCheck("aliasing", true, "the workload's own",
+           "written buffers are proved disjoint from all others; read-only "
+           "ones may be one",
+           sharing
+               ? "read-only buffers of one type and shape at one address"
+               : "no two read-only buffers of one type and shape may be one");
+  if (!virtualDevice)
+    return true;
   return validateSchedules();
 }
 

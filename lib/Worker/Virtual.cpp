@@ -85,6 +85,7 @@ llvm::Error Evaluation::launchVirtual(Who who) {
     options.instructionBudget = originalBudget;
   } else {
     options.schedule = schedule;
+    options.order = order;
     options.instructionBudget =
         candidateFactor * originalInstructions + candidateExtra;
   }
@@ -166,12 +167,22 @@ llvm::Expected<bool> Evaluation::checkFindings(llvm::StringRef inputWords) {
 llvm::Expected<bool> Evaluation::validateSchedules() {
   std::vector<InputSet> sets = inputs->workload();
   sets.resize(std::min<size_t>(sets.size(), 1));
+  wantsTruth = false;
   for (ptx::Schedule other :
        {ptx::Schedule::SplitLanes, ptx::Schedule::RandomWarps}) {
     schedule = other;
     auto goesOn = validateSets(("schedule-" + ptx::nameOf(other)).str(), sets,
                                /*twice=*/true);
     schedule = ptx::Schedule::Lockstep;
+    if (!goesOn || !*goesOn)
+      return goesOn;
+  }
+  for (ptx::BlockOrder other :
+       {ptx::BlockOrder::Descending, ptx::BlockOrder::Random}) {
+    secondOrder = other;
+    auto goesOn = validateSets(("block-order-" + ptx::nameOf(other)).str(),
+                               sets, /*twice=*/true);
+    secondOrder = ptx::BlockOrder::OfSchedule;
     if (!goesOn || !*goesOn)
       return goesOn;
   }

@@ -78,6 +78,8 @@ llvm::Expected<Trial> Checker::run(const Parameters &parameters) {
   evaluation.task = &task;
   evaluation.referenceImage = device.imageOf(reference);
   evaluation.candidateImage = device.imageOf(*built->build);
+  evaluation.referencePtx = reference.ptx;
+  evaluation.candidatePtx = built->build->ptx;
   evaluation.referenceResources = reference.resources;
   evaluation.candidateResources = built->build->resources;
   evaluation.plan = std::move(built->plan);

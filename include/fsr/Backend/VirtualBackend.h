@@ -34,6 +34,7 @@ struct VirtualReport {
 /// How launches run that are not trusted.
 struct VirtualLaunchOptions {
   ptx::Schedule schedule = ptx::Schedule::Lockstep;
+  ptx::BlockOrder order = ptx::BlockOrder::OfSchedule;
   uint64_t seed = 1;
   uint64_t instructionBudget = 0; ///< Of one launch; 0: none.
   bool trackTaint = true;

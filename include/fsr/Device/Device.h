@@ -69,6 +69,10 @@ struct EvaluateRequest {
   const KernelTask *task = nullptr;
   std::string referenceImage; ///< Cubin or PTX of the original.
   std::string candidateImage; ///< Cubin or PTX of the candidate.
+  /// Their PTX, where there is one: the original's true values come from it,
+  /// and whether the candidate adds floats in the order of its threads. Empty,
+  /// or too large to send: the evidence says what is missing.
+  std::string referencePtx, candidatePtx;
   /// Of their kernels; a virtual device's model of time asks for them.
   std::vector<KernelResources> referenceResources, candidateResources;
   ResolvedPlan plan;

@@ -11,7 +11,8 @@
 //       -> {"event":"done"}
 //   {"op":"image","hash":H} + blob        kept by hash for later requests
 //       -> {"event":"done"}
-//   {"op":"evaluate","task":{…},"reference":H,"candidate":H,"plan":{…},
+//   {"op":"evaluate","task":{…},"reference":H,"candidate":H,
+//    "reference_ptx":H?,"candidate_ptx":H?,"plan":{…},
 //    "seed":"hex","full":true,"measure":true,"max_pairs":128,"gpu_seconds":0,
 //    "reference_resources":[…]?,"candidate_resources":[…]?}
 //       -> any number of {"event":"started","phase":P,"deadline_ms":N}
@@ -40,6 +41,8 @@ constexpr int64_t workerProtocolVersion = 1;
 struct WireEvaluate {
   KernelTask task; ///< Without its MLIR texts and reference PTX.
   std::string referenceHash, candidateHash;
+  /// Of their PTX; empty where there is none.
+  std::string referencePtxHash, candidatePtxHash;
   ResolvedPlan plan;
   EvaluateOptions options;
   std::vector<KernelResources> referenceResources, candidateResources;

@@ -17,6 +17,8 @@
 
 #include "fsr/PTX/Module.h"
 
+#include "llvm/ADT/STLFunctionalExtras.h"
+
 #include <map>
 
 namespace fsr::ptx {
@@ -112,13 +114,33 @@ struct Proof {
   std::string broken; ///< The first thing that broke it, in one sentence.
 };
 
+/// In which order blocks begin. Those of a correct kernel may do so in any.
+enum class BlockOrder : uint8_t {
+  OfSchedule, ///< Ascending under Lockstep, else Random.
+  Descending,
+  Random,
+};
+llvm::StringRef nameOf(BlockOrder order);
+
+/// A block of a grid, which of its warps run, and which lanes of those.
+struct ChosenBlock {
+  uint64_t number = 0; ///< With x fastest.
+  uint32_t warps = ~uint32_t(0), lanes = ~uint32_t(0);
+};
+
 struct LaunchOptions {
   Schedule schedule = Schedule::Lockstep;
+  BlockOrder order = BlockOrder::OfSchedule;
+  /// What runs, each block once; none: all. The others are as if they had not
+  /// come to their turn yet, and the block ends without the other threads:
+  /// for kernels whose blocks, or threads, do not look at one another.
+  std::vector<ChosenBlock> blocks;
   uint64_t seed = 1;
   /// Of warp instructions; 0: none.
   uint64_t instructionBudget = 0;
   unsigned hostThreads = 0; ///< 0: as many as there are cores.
   bool checkRaces = true;
+  bool checkUninitialized = true; ///< Reads of memory that nothing wrote.
   bool trackTaint = true;
   /// Each floating-point value carries its true value and a bound on its error;
   /// see `readShadow`.
@@ -141,6 +163,11 @@ struct LaunchResult {
   Counters counters;
   Fidelity fidelity;
   Proof proof;
+  /// Shadow mode: the first thing by which true values or bounds may be others
+  /// than those of the kernel, in one sentence: a path that rounding chose, the
+  /// bits of a rounded value used as an integer, an instruction with no rule.
+  /// Empty: they hold.
+  std::string shadowDoubt;
   std::string output; ///< Of printf, capped.
 };
 
@@ -180,6 +207,15 @@ public:
                                  bool isTainted) = 0;
   /// Forgets that anything was written there.
   virtual llvm::Error setUninitialized(uint64_t address, uint64_t bytes) = 0;
+  /// Calls `visit` with address and length of each run of bytes of the range
+  /// that something wrote.
+  using Visit = llvm::function_ref<void(uint64_t, uint64_t)>;
+  virtual llvm::Error forWritten(uint64_t address, uint64_t bytes,
+                                 Visit visit) = 0;
+  /// And that the last launch touched, in pieces of 32 bytes; `address` is that
+  /// of an allocation.
+  virtual llvm::Error forTouched(uint64_t address, uint64_t bytes,
+                                 Visit visit) = 0;
   /// Maps host memory so that kernels and the calls above reach it under its
   /// own address (unified addressing).
   virtual llvm::Error mapHost(void *pointer, uint64_t bytes) = 0;

@@ -81,6 +81,7 @@ TEST(Protocol, EvaluateComesBackWithoutTexts) {
   ASSERT_EQ(back.candidateResources.size(), 1u);
   EXPECT_EQ(back.candidateResources[0].registers, 77);
   EXPECT_EQ(back.referenceHash, wire.referenceHash);
+  EXPECT_EQ(back.referencePtxHash, "");
   EXPECT_EQ(back.candidateHash, wire.candidateHash);
   ASSERT_EQ(back.plan.launches.size(), 1u);
   EXPECT_EQ(back.plan.launches[0].args, wire.plan.launches[0].args);
@@ -90,6 +91,15 @@ TEST(Protocol, EvaluateComesBackWithoutTexts) {
   EXPECT_EQ(back.task.reference.ptx + back.task.reference.mlir +
                 back.task.kernelMlir + back.task.launchMlir,
             "");
+}
+
+TEST(Protocol, EvaluateNamesThePtx) {
+  WireEvaluate wire = smallEvaluate(), back;
+  wire.referencePtxHash = std::string(64, 'b');
+  wire.candidatePtxHash = std::string(64, 'c');
+  ASSERT_EQ(refusal(toJSON(wire), back), "");
+  EXPECT_EQ(back.referencePtxHash, wire.referencePtxHash);
+  EXPECT_EQ(back.candidatePtxHash, wire.candidatePtxHash);
 }
 
 TEST(Protocol, EvaluateRefusals) {
@@ -108,6 +118,9 @@ TEST(Protocol, EvaluateRefusals) {
        "expected 64 hex digits at it.reference"},
       {"candidate", std::string(64, 'B'),
        "expected 64 hex digits at it.candidate"},
+      {"reference_ptx", "12", "expected 64 hex digits at it.reference_ptx"},
+      {"candidate_ptx", std::string(64, 'g'),
+       "expected 64 hex digits at it.candidate_ptx"},
       {"full", 1, "expected boolean at it.full"},
       {"measure", 1, "expected boolean at it.measure"},
       {"plan", nullptr, "expected object at it.plan"},

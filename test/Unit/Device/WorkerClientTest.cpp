@@ -215,6 +215,20 @@ TEST_F(WorkerClient, AnswersAndSendsImagesOnce) {
   EXPECT_EQ(starts(), 1u);
 }
 
+TEST_F(WorkerClient, SendsPtxThatIsNoImage) {
+  ASSERT_EQ(open("accepted"), "");
+  request.referencePtx = "PTX of the original";
+  request.candidatePtx = request.candidateImage;
+  EXPECT_EQ(evaluate(), "accepted: scripted accepted");
+  EXPECT_EQ(evaluate(), "accepted: scripted accepted");
+  EXPECT_EQ(read("log"), "hello\nimage\nimage\nimage\nevaluate\nevaluate\n");
+  // Too large is as good as none.
+  request.candidatePtx.assign((size_t(8) << 20) + 1, ' ');
+  EXPECT_EQ(evaluate(), "accepted: scripted accepted");
+  EXPECT_EQ(read("log"),
+            "hello\nimage\nimage\nimage\nevaluate\nevaluate\nevaluate\n");
+}
+
 TEST_F(WorkerClient, ImagesThatAWorkerMayHaveDroppedAreSentAgain) {
   ASSERT_EQ(open("none"), "");
   request.options.measure = false; // The many are to be quick.

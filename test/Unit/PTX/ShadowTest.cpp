@@ -264,6 +264,15 @@ TEST_F(ShadowTest, RoundingToAnIntegerFollowsWhatIsHeld) {
   compute("add.f32 %f4, %f1, 0f4B400000;\nsub.f32 %f4, %f4, 0f4B400000;\n"
           "sub.f32 %f4, %f1, %f4;");
   expect(double(5.3f) - 5, 0, unit32);
+  // The constant in a register, as of another compiler.
+  compute("mov.b32 %f5, 0f4B400000;\nadd.rn.f32 %f4, %f1, %f5;\n"
+          "add.rn.f32 %f4, %f4, 0fCB400000;\nsub.f32 %f4, %f1, %f4;\n");
+  expect(double(5.3f) - 5, 0, unit32);
+  // One that may be another is no constant.
+  compute("mov.b32 %f5, 0f4B400000;\nsetp.lt.f32 %p1, %f1, 0f00000000;\n"
+          "@%p1 mov.b32 %f5, 0f4B400001;\nadd.rn.f32 %f4, %f1, %f5;\n"
+          "sub.rn.f32 %f4, %f4, %f5;\n");
+  expect(5.3f, 0.5, 1.5);
   compute("cvt.rni.f32.f32 %f4, %f1;");
   EXPECT_FALSE(at(8).isKnown);
   EXPECT_EQ(at(8).value, 5);
@@ -307,6 +316,46 @@ TEST_F(ShadowTest, Selections) {
   EXPECT_EQ(remarks(compute(close + "selp.b32 %r1, 1, 2, %p1;\n"
                                     "mov.b32 %f4, %r1;")),
             Texts{selects});
+}
+
+/// What the shadow cannot follow is told.
+TEST_F(ShadowTest, Doubts) {
+  auto doubt = [&](llvm::StringRef body) {
+    std::string text = compute(body).shadowDoubt;
+    size_t at = text.find("`): ");
+    return at == std::string::npos ? text : text.substr(at + 4);
+  };
+  std::string close = std::string(third) + "mul.f32 %f4, %f1, 0f40400000;\n";
+  EXPECT_EQ(doubt("add.f32 %f4, %f1, %f2;"), "");
+  EXPECT_EQ(doubt(close + "setp.lt.f32 %p1, %f4, 0f3F800000;\n"
+                          "@%p1 bra done;\nmov.f32 %f5, %f4;\ndone:"),
+            branches);
+  EXPECT_EQ(doubt(close + "setp.lt.f32 %p1, %f4, 0f3F800000;\n"
+                          "selp.f32 %f4, 0f40000000, 0f40A00000, %p1;"),
+            selects);
+  const char *bits = "the bits of a rounded value are used otherwise";
+  const char *halve = "mov.b32 %r1, %f1;\nsub.u32 %r1, %r1, 0x800000;\n"
+                      "mov.b32 %f4, %r1;";
+  EXPECT_EQ(doubt(std::string(third) + halve), bits);
+  // Of an input they hide nothing.
+  EXPECT_EQ(doubt(halve), "");
+  // Signs are followed, and so is what rounds to an integer.
+  EXPECT_EQ(doubt(std::string(third) + "mov.b32 %r1, %f1;\n"
+                                       "xor.b32 %r1, %r1, 0x80000000;\n"
+                                       "mov.b32 %f4, %r1;"),
+            "");
+  EXPECT_EQ(doubt(std::string(third) + "cvt.rni.s32.f32 %r1, %f1;\n"
+                                       "cvt.rn.f32.s32 %f4, %r1;"),
+            "");
+  // Comparisons of bits, near and far.
+  EXPECT_EQ(doubt(close + "mov.b32 %r1, %f4;\n"
+                          "setp.lt.u32 %p1, %r1, 0x3F800000;\n"
+                          "@%p1 bra done;\nmov.f32 %f5, %f4;\ndone:"),
+            branches);
+  EXPECT_EQ(doubt(close + "mov.b32 %r1, %f4;\n"
+                          "setp.gt.u32 %p1, %r1, 0x7F800000;\n"
+                          "@%p1 bra done;\nmov.f32 %f5, %f4;\ndone:"),
+            "");
 }
 
 TEST_F(ShadowTest, ThroughAllMemories) {

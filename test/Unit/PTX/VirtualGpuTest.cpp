@@ -75,6 +75,74 @@ TEST_F(VirtualGpuTest, VariablesOfModules) {
   EXPECT_FALSE(gpu->owns(address));
 }
 
+/// Chosen blocks and warps, and what they touched and wrote.
+TEST_F(VirtualGpuTest, ChosenBlocks) {
+  shape.grid = {3, 2, 1};
+  shape.block = {64, 1, 1};
+  unsigned module = cantFail(gpu->loadModule(kernel(R"(
+  mov.u32 %r1, %ctaid.x;
+  mov.u32 %r2, %ctaid.y;
+  mad.lo.u32 %r1, %r2, 3, %r1;
+  mad.lo.u32 %r1, %r1, 64, %t;
+  mul.wide.u32 %rd1, %r1, 4;
+  add.u64 %rd1, %out, %rd1;
+  st.global.u32 [%rd1], %r1;
+  exit;)")));
+  const uint64_t bytes = 4 * 6 * 64;
+  uint64_t out = cantFail(gpu->allocate(bytes));
+  uint8_t params[8];
+  std::memcpy(params, &out, 8);
+  options.blocks = {{4}, {1, 2}};
+  LaunchResult result =
+      cantFail(gpu->launch(module, "k", shape, params, options));
+  EXPECT_TRUE(result.completed);
+  EXPECT_EQ(result.counters.globalStoreBytes, 3 * 32 * 4u);
+  using Runs = std::vector<std::pair<uint64_t, uint64_t>>;
+  Runs wanted = {{4 * 96, 128}, {4 * 256, 256}}, written, touched;
+  cantFail(gpu->forWritten(out, bytes, [&](uint64_t at, uint64_t length) {
+    written.push_back({at - out, length});
+  }));
+  EXPECT_EQ(written, wanted);
+  cantFail(gpu->forTouched(out, bytes, [&](uint64_t at, uint64_t length) {
+    touched.push_back({at - out, length});
+  }));
+  EXPECT_EQ(touched, wanted);
+  uint32_t value = 0;
+  cantFail(gpu->read(&value, out + 4 * 100, 4));
+  EXPECT_EQ(value, 100u);
+  options.blocks = {{2, 1, 0x80000001}};
+  result = cantFail(gpu->launch(module, "k", shape, params, options));
+  EXPECT_EQ(result.counters.globalStoreBytes, 8u);
+  options.blocks = {{6}};
+  EXPECT_EQ(launchError(), "launch of k: a block that is not one of 6");
+}
+
+/// Each block tells when it ran.
+TEST_F(VirtualGpuTest, OrderOfBlocks) {
+  shape.grid = {5, 1, 1};
+  shape.block = {1, 1, 1};
+  options.hostThreads = 1;
+  using Words = std::vector<uint32_t>;
+  auto order = [&](BlockOrder wanted) {
+    options.order = wanted;
+    std::fill(words.begin(), words.end(), 0);
+    runClean(kernel(R"(
+  atom.global.add.u32 %r1, [%out], 1;
+  mov.u32 %r2, %ctaid.x;
+  mul.wide.u32 %rd1, %r2, 4;
+  add.u64 %rd1, %out, %rd1;
+  st.global.u32 [%rd1+4], %r1;
+  exit;)"));
+    return Words(words.begin() + 1, words.begin() + 6);
+  };
+  EXPECT_EQ(order(BlockOrder::OfSchedule), (Words{0, 1, 2, 3, 4}));
+  EXPECT_EQ(order(BlockOrder::Descending), (Words{4, 3, 2, 1, 0}));
+  Words random = order(BlockOrder::Random);
+  EXPECT_NE(random, (Words{0, 1, 2, 3, 4}));
+  std::sort(random.begin(), random.end());
+  EXPECT_EQ(random, (Words{0, 1, 2, 3, 4}));
+}
+
 TEST_F(VirtualGpuTest, SharedMemoryIsOfTheKernel) {
   shape.sharedBytes = 256;
   std::string before = ".extern .shared .align 16 .b8 dynamic[];\n"

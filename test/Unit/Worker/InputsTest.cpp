@@ -52,6 +52,32 @@ TEST(InputsTest, IndexBuffersKeepTheirRecipe) {
     }
 }
 
+TEST(InputsTest, BuffersThatMayBeOne) {
+  KernelTask task = taskOf(ElementType::F32, 1);
+  auto standIns = [&] {
+    for (const InputSet &set : InputPlan(task, 1, "image").battery())
+      if (!set.standIns.empty())
+        return set.standIns;
+    return std::vector<size_t>();
+  };
+  using Indices = std::vector<size_t>;
+  EXPECT_EQ(standIns(), Indices());
+  for (ElementType element : {ElementType::F32, ElementType::I64})
+    task.arguments.push_back(
+        bufferArgument("n" + std::to_string(task.arguments.size()), element,
+                       {8}, Access::Read));
+  // Floats whatever they hold, integers of one recipe alone.
+  task.workload[0].fills.push_back(*FillRecipe::parse("uniform(0, 1)"));
+  task.workload[0].fills.push_back(*FillRecipe::parse("integers(0, 3)"));
+  EXPECT_EQ(standIns(), (Indices{0, 1, 0, 3}));
+  task.workload[0].fills[3] = task.workload[0].fills[1];
+  EXPECT_EQ(standIns(), (Indices{0, 1, 0, 1}));
+  task.arguments[2].access = Access::ReadWrite;
+  EXPECT_EQ(standIns(), (Indices{0, 1, 2, 1}));
+  task.facts = {"i and n3 do not overlap"};
+  EXPECT_EQ(standIns(), Indices());
+}
+
 TEST(InputsTest, IntegerBuffersTakeNoFloatFamily) {
   EXPECT_EQ(recipeFor(ElementType::I32, FillRecipe()).family, "integers");
   EXPECT_EQ(recipeFor(ElementType::I1, FillRecipe()).family, "bernoulli");

@@ -480,6 +480,48 @@ TEST_F(ValidateTest, OtherValuesEachRunAreMismatch) {
   expect(Verdict::Mismatch, "[0, 9]");
 }
 
+/// Read-only buffers of one shape may be one, unless it is said that they are
+/// not.
+TEST_F(ValidateTest, CandidateThatCountsOnTwoInputs) {
+  trying.task.arguments.insert(trying.task.arguments.begin() + 1,
+                               bufferArgument("w", ElementType::F32,
+                                              {testRows, testColumns},
+                                              Access::Read));
+  trying.task.reference.abi = ReferenceAbi::BarePointer;
+  trying.task.workload[0].fills.resize(3);
+  trying.plan.launches[0].args = {"x", "w", "y"};
+  auto add = [](Params params) {
+    float *x = pointerOf(params, 0), *w = pointerOf(params, 1),
+          *y = pointerOf(params, 2);
+    for (int64_t i = 0; i < testElements; ++i)
+      y[i] = x[i] + w[i];
+    return 0;
+  };
+  trying.original.body = trying.candidate.body = add;
+  expect(Verdict::Undecided, "");
+  EXPECT_EQ(findCheck(last, "aliasing")->detail,
+            "read-only buffers of one type and shape at one address");
+  trying.candidate.body = [add](Params params) {
+    add(params);
+    if (pointerOf(params, 0) == pointerOf(params, 1))
+      pointerOf(params, 2)[5] += 1;
+    return 0;
+  };
+  expect(Verdict::Mismatch, "on the workload's own, shared by read-only "
+                            "buffers of one shape inputs; the first at [0, 5]");
+  trying.task.facts = {"x and w do not overlap"};
+  expect(Verdict::Undecided, "");
+  EXPECT_EQ(findCheck(last, "aliasing")->detail,
+            "no two read-only buffers of one type and shape may be one");
+}
+
+TEST_F(ValidateTest, QuickChecksAlone) {
+  trying.options.full = false;
+  expect(Verdict::Undecided, "on the quick checks; not measured");
+  for (const Check &check : last.evidence.checks)
+    EXPECT_NE(check.name, "input-battery");
+}
+
 TEST_F(ValidateTest, BarePointersAndScalars) {
   trying.task.reference.abi = ReferenceAbi::BarePointer;
   Argument factor;

@@ -132,6 +132,11 @@ Ran Trying::runImages(RunningWorker &worker, const std::string &originalImage,
   request.task = task;
   request.referenceHash = sha256(originalImage);
   request.candidateHash = sha256(candidateImage);
+  for (auto [image, hash] :
+       {std::pair(&originalImage, &request.referencePtxHash),
+        std::pair(&candidateImage, &request.candidatePtxHash)})
+    if (llvm::StringRef(*image).contains(".version"))
+      *hash = sha256(*image);
   request.plan = plan;
   request.options = options;
   for (const std::string &image : {originalImage, candidateImage}) {

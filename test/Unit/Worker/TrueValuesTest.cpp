@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Candidates judged by true values, in whole evaluations on the virtual device:
+// other orders of a sum pass, narrower types do not, and results that change
+// from run to run need a reason.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Kernels.h"
+
+#include "fsr/Backend/VirtualBackend.h"
+
+#include "gtest/gtest.h"
+
+using namespace fsr;
+
+namespace {
+
+class TrueValuesTest : public ::testing::Test {
+protected:
+  TrueValuesTest() : backend(cantFail(openVirtualBackend())) {
+    trying.task = matmulTask();
+    trying.options.measure = false;
+    ResolvedLaunch &launch = trying.plan.launches[0];
+    launch.args = {"a", "b", "c"};
+    launch.shape.grid = {2, 2, 1};
+    launch.shape.block = {16, 16, 1};
+  }
+  Ran run(const std::string &candidate) {
+    RunningWorker worker(*backend);
+    Ran ran =
+        trying.runImages(worker, matmulPtx("matmul", plainStep), candidate);
+    ran.status = worker.finish();
+    return ran;
+  }
+  void expectRefused(const std::string &candidate, llvm::StringRef part) {
+    Ran ran = run(candidate);
+    ASSERT_TRUE(ran.result) << ran.error;
+    EXPECT_EQ(nameOf(ran.result->verdict), nameOf(Verdict::Mismatch));
+    EXPECT_TRUE(llvm::StringRef(ran.result->message).contains(part))
+        << ran.result->message;
+    for (const Check &check : ran.result->evidence.checks)
+      if (HasFailure())
+        printf("%s: %s\n", check.name.c_str(), check.detail.c_str());
+  }
+  std::unique_ptr<Backend> backend;
+  Trying trying;
+};
+
+TEST_F(TrueValuesTest, AnotherOrderPasses) {
+  Ran ran = run(matmulPtx("fast", splitStep));
+  ASSERT_TRUE(ran.result) << ran.error;
+  EXPECT_EQ(nameOf(ran.result->verdict), nameOf(Verdict::Undecided))
+      << ran.result->message;
+  const Check &check = *findCheck(*ran.result, "true-values");
+  EXPECT_TRUE(check.passed);
+  EXPECT_TRUE(llvm::StringRef(check.detail)
+                  .contains("elements of 2 fillings (32 of 32 warps, "))
+      << check.detail;
+  EXPECT_TRUE(llvm::StringRef(check.detail).contains("RMS error 2^-"))
+      << check.detail;
+  EXPECT_TRUE(llvm::StringRef(findCheck(*ran.result, "workload-inputs")->rule)
+                  .contains("where true values are known, by those"));
+  EXPECT_TRUE(findCheck(*ran.result, "block-order-descending")->passed);
+  EXPECT_TRUE(findCheck(*ran.result, "block-order-random")->passed);
+  EXPECT_TRUE(llvm::StringRef(findCheck(*ran.result, "aliasing")->detail)
+                  .contains("no two"));
+}
+
+TEST_F(TrueValuesTest, NarrowerTypesDoNot) {
+  // Within the bound for whole rows, which knows no type but the buffer's, once
+  // sums are long.
+  trying.task.work.accumulation = int64_t(1) << 30;
+  expectRefused(
+      matmulPtx("fast", halfStep),
+      "buffer c is computed as if in a narrower type: on the "
+      "workload's own inputs the RMS error against true values is 2^-");
+  expectRefused(matmulPtx("fast", tf32Step),
+                "significant bits), the original's");
+}
+
+TEST_F(TrueValuesTest, QuickChecksSeeIt) {
+  trying.options.full = false;
+  trying.task.work.accumulation = int64_t(1) << 30;
+  expectRefused(matmulPtx("fast", halfStep), "as if in a narrower type");
+}
+
+TEST_F(TrueValuesTest, OneElementIsOff) {
+  trying.task.work.exactOnIntegers = false;
+  // The last by some ulps, which a sum of 2^30 terms may be.
+  trying.task.work.accumulation = int64_t(1) << 30;
+  std::string off = R"(  setp.lt.u32 %p, %row, 31;
+  @%p bra skip;
+  setp.lt.u32 %p, %col, 31;
+  @%p bra skip;
+  add.f32 %acc, %acc, 0f3C000000;
+skip:
+)";
+  expectRefused(matmulPtx("fast", plainStep, off),
+                "in 1 of 1024 elements on the workload's own inputs; the first "
+                "at [31, 31]");
+}
+
+TEST_F(TrueValuesTest, RunsThatDiffer) {
+  trying.plan.launches[0].shape.grid = {2, 2, 1};
+  std::string word = R"(  atom.global.inc.u32 %k, [turn], 4095;
+  shr.u32 %k, %k, 8;
+  and.b32 %k, %k, 1;
+  cvt.rn.f32.u32 %x, %k;
+  mul.f32 %x, %x, 0f34000000;
+  fma.rn.f32 %acc, %x, %acc, %acc;
+)";
+  auto with = [&](llvm::StringRef more) {
+    std::string ptx = matmulPtx("fast", plainStep, word + more.str());
+    return ptx.insert(ptx.find(".visible"),
+                      ".global .align 4 .u32 turn = 0;\n");
+  };
+  trying.task.work.exactOnIntegers = false;
+  expectRefused(with(""), "results change from run to run and no "
+                          "floating-point atomic explains it");
+  // With one that might, every run has to keep to the rule, and this does.
+  Ran ran = run(with("  setp.gt.u32 %p, %row, 9999;\n"
+                     "  @%p red.global.add.f32 [%c], %acc;\n"));
+  ASSERT_TRUE(ran.result) << ran.error;
+  EXPECT_EQ(nameOf(ran.result->verdict), nameOf(Verdict::Undecided))
+      << ran.result->message;
+}
+
+} // namespace
