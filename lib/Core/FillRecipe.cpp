@@ -51,6 +51,7 @@ constexpr Family families[] = {
     {"sorted", 2, "sorted(low, high)"},
     {"reversed", 2, "reversed(low, high)"},
     {"gram", 1, "gram(rows)"},
+    {"drifting", 2, "drifting(mean, deviation)"},
 };
 
 const Family *findFamily(llvm::StringRef name) {
@@ -91,7 +92,7 @@ llvm::StringRef rangeError(const Family &family, llvm::ArrayRef<double> p) {
       llvm::any_of(p, [](double v) { return !std::isfinite(v); }))
     return "wanted finite parameters";
   llvm::StringRef name = family.name;
-  if ((name == "normal" && p[1] < 0) ||
+  if (((name == "normal" || name == "drifting") && p[1] < 0) ||
       ((name == "tails" || name == "spike") && p[0] < 0) ||
       (name == "shiftednormal" && p[2] < 0))
     return "wanted a deviation of at least 0";
@@ -118,6 +119,21 @@ llvm::StringRef rangeError(const Family &family, llvm::ArrayRef<double> p) {
 }
 
 } // namespace
+
+FillRecipe FillRecipe::standard(ElementType element) {
+  FillRecipe fill;
+  if (isFloat(element)) {
+    fill.family = "normal";
+    fill.parameters = {0, 1};
+  } else if (element == ElementType::I1) {
+    fill.family = "bernoulli";
+    fill.parameters = {0.5};
+  } else {
+    fill.family = "integers";
+    fill.parameters = {0, 15};
+  }
+  return fill;
+}
 
 llvm::Expected<FillRecipe> FillRecipe::parse(llvm::StringRef text) {
   llvm::StringRef rest = text.trim();

@@ -182,26 +182,39 @@ bool fsr::fromJSON(const Value &json, DeviceDescription &value, Path path) {
 // Requests
 //===----------------------------------------------------------------------===//
 
-Value fsr::toJSON(const WireEvaluate &value) {
-  // A device needs no text of the kernel, and a peer gets none.
-  KernelTask task = value.task;
+/// A device needs no text of the kernel, and a peer gets none.
+static Value withoutTexts(KernelTask task) {
   task.reference.mlir.clear();
   task.reference.ptx.clear();
   task.kernelMlir.clear();
   task.launchMlir.clear();
-  Object object{
-      {"op", "evaluate"},
-      {"task", toJSON(task)},
-      {"reference", value.referenceHash},
-      {"candidate", value.candidateHash},
-      {"plan", toJSON(value.plan)},
-      {"seed", llvm::utohexstr(value.options.seed, /*LowerCase=*/true, 16)},
-      {"full", value.options.full},
-      {"measure", value.options.measure},
-      {"max_pairs", value.options.maxPairs},
-      {"gpu_seconds", value.options.gpuSeconds},
-      {"reference_resources", value.referenceResources},
-      {"candidate_resources", value.candidateResources}};
+  return toJSON(task);
+}
+
+static std::string seedText(uint64_t seed) {
+  return llvm::utohexstr(seed, /*LowerCase=*/true, 16);
+}
+
+static bool readSeed(llvm::StringRef text, uint64_t &seed, Path path) {
+  if (text.size() == 16 && !text.getAsInteger(16, seed))
+    return true;
+  path.field("seed").report("expected 16 hex digits");
+  return false;
+}
+
+Value fsr::toJSON(const WireEvaluate &value) {
+  Object object{{"op", "evaluate"},
+                {"task", withoutTexts(value.task)},
+                {"reference", value.referenceHash},
+                {"candidate", value.candidateHash},
+                {"plan", toJSON(value.plan)},
+                {"seed", seedText(value.options.seed)},
+                {"full", value.options.full},
+                {"measure", value.options.measure},
+                {"max_pairs", value.options.maxPairs},
+                {"gpu_seconds", value.options.gpuSeconds},
+                {"reference_resources", value.referenceResources},
+                {"candidate_resources", value.candidateResources}};
   if (!value.referencePtxHash.empty())
     object["reference_ptx"] = value.referencePtxHash;
   if (!value.candidatePtxHash.empty())
@@ -246,11 +259,8 @@ bool fsr::fromJSON(const Value &json, WireEvaluate &value, Path path) {
       path.field(name).report("expected 64 hex digits");
       return false;
     }
-  if (seed.size() != 16 ||
-      llvm::StringRef(seed).getAsInteger(16, options.seed)) {
-    path.field("seed").report("expected 16 hex digits");
+  if (!readSeed(seed, options.seed, path))
     return false;
-  }
   if (options.maxPairs < 1 || options.maxPairs > maxWireSamples) {
     path.field("max_pairs").report("expected a number from 1 to 100000");
     return false;
@@ -260,6 +270,26 @@ bool fsr::fromJSON(const Value &json, WireEvaluate &value, Path path) {
     return false;
   }
   return true;
+}
+
+Value fsr::toJSON(const WireStrength &value) {
+  return Object{{"op", "strength"},
+                {"task", withoutTexts(value.task)},
+                {"reference", value.referenceHash},
+                {"seed", seedText(value.seed)}};
+}
+
+bool fsr::fromJSON(const Value &json, WireStrength &value, Path path) {
+  ObjectMapper map(json, path);
+  std::string seed;
+  if (!map || !map.map("task", value.task) ||
+      !map.map("reference", value.referenceHash) || !map.map("seed", seed))
+    return false;
+  if (!isHash(value.referenceHash)) {
+    path.field("reference").report("expected 64 hex digits");
+    return false;
+  }
+  return readSeed(seed, value.seed, path);
 }
 
 //===----------------------------------------------------------------------===//
@@ -353,5 +383,28 @@ bool fsr::fromJSON(const Value &json, EvaluateResult &value, Path path) {
   for (std::string *text :
        {&evidence.device, &evidence.driver, &evidence.toolchain})
     *text = scrubPeerText(*text, maxNameBytes);
+  return true;
+}
+
+Value fsr::toJSON(const WireDummies &value) {
+  return Object{{"event", "strength"},
+                {"dummies", llvm::json::Array(value.dummies)}};
+}
+
+bool fsr::fromJSON(const Value &json, WireDummies &value, Path path) {
+  ObjectMapper map(json, path);
+  if (!map || !map.map("dummies", value.dummies))
+    return false;
+  // A test that tried nothing proves nothing.
+  if (value.dummies.empty() ||
+      value.dummies.size() > TaskStrength::maxDummies) {
+    path.field("dummies").report("expected 1 to 64 dummies");
+    return false;
+  }
+  for (DummyResult &dummy : value.dummies) {
+    dummy.name = scrubPeerText(dummy.name, maxNameBytes);
+    dummy.inputs = scrubPeerText(dummy.inputs);
+    dummy.detail = scrubPeerText(dummy.detail);
+  }
   return true;
 }

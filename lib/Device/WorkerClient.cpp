@@ -83,6 +83,8 @@ public:
   llvm::Error probe() override;
   llvm::Expected<EvaluateResult>
   evaluate(const EvaluateRequest &request) override;
+  llvm::Expected<std::vector<DummyResult>>
+  testStrength(const StrengthRequest &request) override;
 
 private:
   /// A new process that said hello.
@@ -105,6 +107,15 @@ private:
                          const WireEvaluate &wire);
   bool hasImage(const std::string &hash) const;
 
+  /// Sends `request` and keeps the deadlines until its final event. `phase`
+  /// becomes the last that was started.
+  llvm::Expected<Frame> converse(const Frame &request,
+                                 llvm::StringRef finalEvent,
+                                 std::string &phase);
+  /// Nothing where the worker was lost; `loss` says how.
+  llvm::Expected<std::optional<std::vector<DummyResult>>>
+  tryStrength(const StrengthRequest &request, const WireStrength &wire,
+              std::string &loss);
   llvm::Expected<Outcome> tryOnce(const EvaluateRequest &request,
                                   const WireEvaluate &wire);
   llvm::Expected<EvaluateResult> readResult(const Frame &frame,
@@ -335,6 +346,16 @@ llvm::Error WorkerClient::probe() {
 // Evaluation
 //===----------------------------------------------------------------------===//
 
+static llvm::Error checkImage(llvm::StringRef image) {
+  const uint64_t cap = FrameLimits().blobBytes;
+  if (!image.empty() && image.size() <= cap)
+    return llvm::Error::success();
+  return makeError(ErrorKind::BadInput,
+                   "an image of " + llvm::Twine(image.size()) +
+                       " bytes cannot be sent to a worker; wanted 1 to " +
+                       llvm::Twine(cap));
+}
+
 bool WorkerClient::hasImage(const std::string &hash) const {
   return llvm::any_of(imagesThere,
                       [&](const auto &image) { return image.first == hash; });
@@ -468,56 +489,112 @@ llvm::Expected<Outcome> WorkerClient::tryOnce(const EvaluateRequest &request,
   if (llvm::Error error = sendImages(request, wire))
     return lost(std::move(error));
 
+  Frame frame;
+  frame.header = *toJSON(wire).getAsObject();
+  llvm::Expected<Frame> answer = converse(frame, "result", phase);
+  if (!answer)
+    return lost(answer.takeError());
+  llvm::Expected<EvaluateResult> result = readResult(*answer, request.options);
+  if (!result)
+    return lost(result.takeError());
+  outcome.result = std::move(*result);
+  return std::move(outcome);
+}
+
+llvm::Expected<Frame> WorkerClient::converse(const Frame &request,
+                                             llvm::StringRef finalEvent,
+                                             std::string &phase) {
   auto end = Deadline::Clock::now() + timeouts.evaluate;
   auto within = [&](milliseconds time) {
     auto left =
         std::chrono::duration_cast<milliseconds>(end - Deadline::Clock::now());
     return Deadline::in(std::clamp(left, milliseconds(0), time));
   };
-  Frame frame;
-  frame.header = *toJSON(wire).getAsObject();
   Deadline deadline = within(timeouts.firstPhase);
-  if (llvm::Error error = send(frame, deadline))
-    return lost(std::move(error));
+  if (llvm::Error error = send(request, deadline))
+    return std::move(error);
   while (true) {
     llvm::Expected<Frame> answer = receive(deadline);
     if (!answer)
-      return lost(answer.takeError());
+      return answer.takeError();
     std::string event = eventOf(*answer);
-    if (event == "started") {
-      std::optional<llvm::StringRef> name = answer->header.getString("phase");
-      std::optional<int64_t> time = answer->header.getInteger("deadline_ms");
-      if (!name || name->empty() || !time || *time < 1 ||
-          *time > maxWireDeadlineMs)
-        return lost(corrupt("worker: 'started' has no phase, or no deadline "
-                            "from 1 to " +
-                            llvm::Twine(maxWireDeadlineMs) + " ms"));
-      phase = scrubPeerText(*name, 64);
-      deadline = within(milliseconds(*time));
-      continue;
-    }
-    if (event != "result")
-      return lost(unexpected(*answer, "'started' or 'result'"));
-    llvm::Expected<EvaluateResult> result =
-        readResult(*answer, request.options);
-    if (!result)
-      return lost(result.takeError());
-    outcome.result = std::move(*result);
-    return std::move(outcome);
+    if (event == finalEvent)
+      return answer;
+    if (event != "started")
+      return unexpected(*answer, ("'started' or '" + finalEvent + "'").str());
+    std::optional<llvm::StringRef> name = answer->header.getString("phase");
+    std::optional<int64_t> time = answer->header.getInteger("deadline_ms");
+    if (!name || name->empty() || !time || *time < 1 ||
+        *time > maxWireDeadlineMs)
+      return corrupt("worker: 'started' has no phase, or no deadline from 1 "
+                     "to " +
+                     llvm::Twine(maxWireDeadlineMs) + " ms");
+    phase = scrubPeerText(*name, 64);
+    deadline = within(milliseconds(*time));
   }
+}
+
+llvm::Expected<std::optional<std::vector<DummyResult>>>
+WorkerClient::tryStrength(const StrengthRequest &request,
+                          const WireStrength &wire, std::string &loss) {
+  std::string phase;
+  auto lost = [&](llvm::Error error)
+      -> llvm::Expected<std::optional<std::vector<DummyResult>>> {
+    if (error.isA<PeerError>())
+      return std::move(error);
+    loss = lossFrom(std::move(error), phase).what;
+    return std::nullopt;
+  };
+  if (!hasImage(wire.referenceHash))
+    if (llvm::Error error =
+            sendImage(request.referenceImage, wire.referenceHash))
+      return lost(std::move(error));
+  Frame frame;
+  frame.header = *toJSON(wire).getAsObject();
+  llvm::Expected<Frame> answer = converse(frame, "strength", phase);
+  if (!answer)
+    return lost(answer.takeError());
+  WireDummies told;
+  llvm::json::Path::Root root("strength");
+  if (!fromJSON(llvm::json::Value(llvm::json::Object(answer->header)), told,
+                root))
+    return lost(corrupt("worker: " + llvm::toString(root.getError())));
+  return std::optional(std::move(told.dummies));
+}
+
+llvm::Expected<std::vector<DummyResult>>
+WorkerClient::testStrength(const StrengthRequest &request) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (llvm::Error error = checkImage(request.referenceImage))
+    return std::move(error);
+  WireStrength wire;
+  wire.task = *request.task;
+  wire.referenceHash = sha256(request.referenceImage);
+  wire.seed = request.seed;
+  // Nothing of a candidate runs: whatever goes wrong twice is the tool's, or
+  // the original's.
+  std::string first, second;
+  for (std::string *loss : {&first, &second}) {
+    if (llvm::Error error = makeReady())
+      return std::move(error);
+    auto told = tryStrength(request, wire, *loss);
+    if (!told)
+      return told.takeError();
+    if (*told)
+      return std::move(**told);
+  }
+  return makeError(ErrorKind::Unavailable,
+                   "testing the task: " + first +
+                       "; repeated on a healthy worker: " + second);
 }
 
 llvm::Expected<EvaluateResult>
 WorkerClient::evaluate(const EvaluateRequest &request) {
   std::lock_guard<std::mutex> lock(mutex);
-  const uint64_t cap = FrameLimits().blobBytes;
   for (const std::string *image :
        {&request.referenceImage, &request.candidateImage})
-    if (image->empty() || image->size() > cap)
-      return makeError(ErrorKind::BadInput,
-                       "an image of " + llvm::Twine(image->size()) +
-                           " bytes cannot be sent to a worker; wanted 1 to " +
-                           llvm::Twine(cap));
+    if (llvm::Error error = checkImage(*image))
+      return std::move(error);
   WireEvaluate wire;
   wire.task = *request.task;
   wire.referenceHash = sha256(request.referenceImage);

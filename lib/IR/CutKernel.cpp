@@ -123,21 +123,6 @@ std::vector<std::string> factsOf(const KernelSite &site, const KernelTask &task,
 // Workload
 //===----------------------------------------------------------------------===//
 
-FillRecipe defaultFill(const Argument &argument) {
-  FillRecipe fill;
-  if (isFloat(argument.element)) {
-    fill.family = "normal";
-    fill.parameters = {0, 1};
-  } else if (argument.element == ElementType::I1) {
-    fill.family = "bernoulli";
-    fill.parameters = {0.5};
-  } else {
-    fill.family = "integers";
-    fill.parameters = {0, 15};
-  }
-  return fill;
-}
-
 class WorkloadReader {
 public:
   explicit WorkloadReader(llvm::ArrayRef<Argument> arguments)
@@ -173,7 +158,7 @@ private:
     WorkloadCase result;
     result.name = "default";
     for (const Argument &argument : arguments)
-      result.fills.push_back(defaultFill(argument));
+      result.fills.push_back(FillRecipe::standard(argument.element));
     return result;
   }
 

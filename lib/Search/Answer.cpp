@@ -494,9 +494,17 @@ llvm::Expected<Candidate> parseAnswer(llvm::StringRef answer) {
           expectOne(blocks->plans.size(), "json", blocks->others))
     return error;
 
+  return parseCandidate(blocks->sources.front(), blocks->plans.front());
+}
+
+llvm::Expected<Candidate> parseCandidate(llvm::StringRef source,
+                                         llvm::StringRef plan) {
+  for (llvm::StringRef text : {source, plan})
+    if (!llvm::json::isUTF8(text) || text.contains('\0'))
+      return bad("the code or the plan is not valid UTF-8, or holds a zero "
+                 "byte");
   Candidate candidate;
-  candidate.source = std::move(blocks->sources.front());
-  llvm::StringRef plan = blocks->plans.front();
+  candidate.source = source.str();
   if (candidate.source.size() > maxSourceBytes)
     return bad("the cuda block is longer than " + llvm::Twine(maxSourceBytes) +
                " bytes");

@@ -48,6 +48,14 @@ static llvm::json::Value roundJson(const RoundSummary &round) {
   return object;
 }
 
+static llvm::json::Value strengthJson(const TaskStrength &strength) {
+  return llvm::json::Object{{"summary", strength.summary()},
+                            {"device", strength.device},
+                            {"modelled", strength.isModelled},
+                            {"workload", llvm::json::Array(strength.workload)},
+                            {"dummies", llvm::json::Array(strength.dummies)}};
+}
+
 static llvm::StringRef nameOf(KernelOutcome::Kind kind) {
   switch (kind) {
   case KernelOutcome::Kind::Replaced:
@@ -62,6 +70,12 @@ static llvm::StringRef nameOf(KernelOutcome::Kind kind) {
 
 static void describeFailure(const SearchOutcome &found,
                             KernelOutcome &outcome) {
+  if (!found.weak.empty()) {
+    outcome.remark = "WeakWorkload";
+    outcome.reason = "the workload is too weak";
+    outcome.detail = found.weak;
+    return;
+  }
   if (!found.trouble.empty()) {
     outcome.remark = "SearchTrouble";
     outcome.reason = "the search had trouble";
@@ -102,6 +116,7 @@ void takeSearch(const SearchOutcome &found, KernelOutcome &outcome) {
   outcome.stop = nameOf(found.stop);
   outcome.pending = found.pending;
   outcome.record = found.winner;
+  outcome.strength = found.strength;
   if (!outcome.record)
     describeFailure(found, outcome);
 }
@@ -132,6 +147,8 @@ std::string reportText(llvm::ArrayRef<KernelOutcome> outcomes,
     kernel["rounds"] = std::move(rounds);
     if (!outcome.stop.empty())
       kernel["stopped"] = outcome.stop;
+    if (outcome.strength)
+      kernel["strength"] = strengthJson(*outcome.strength);
     kernels.push_back(std::move(kernel));
   }
   llvm::json::Value report = llvm::json::Object{

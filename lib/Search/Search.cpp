@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsr/Search/Feedback.h"
+#include "fsr/Search/Strength.h"
 
 #include "fsr/Support/Error.h"
 #include "fsr/Support/Hash.h"
@@ -59,7 +60,11 @@ public:
       : task(task), options(options), services(services) {}
 
   SearchOutcome run() {
-    if (llvm::Error error = search()) {
+    llvm::Error error = search();
+    if (!outcome.weak.empty()) {
+      llvm::consumeError(std::move(error)); // It says the same.
+      outcome.stop = SearchStop::Weak;
+    } else if (error) {
       outcome.stop = SearchStop::Trouble;
       outcome.trouble = llvm::toString(std::move(error));
     }
@@ -91,6 +96,7 @@ private:
   llvm::Expected<EvaluateResult> evaluate(const Contender &contender,
                                           bool full);
   llvm::Error ensureReference();
+  llvm::Error ensureStrength();
   llvm::Error rehearse();
   void consider(const Trial &trial) {
     if (isValid(trial) && (!best || isBetter(trial, *best)))
@@ -112,6 +118,8 @@ private:
   SearchOutcome outcome;
   DeviceDescription device;
   std::optional<Build> reference;
+  /// The task with the workload that its dummies were held against.
+  std::optional<KernelTask> tested;
   std::vector<Attempt> attempts; ///< As the store has them.
   /// By the keys of their trials; read when the first trial is not found.
   std::optional<std::map<std::string, Record>> records;
@@ -153,6 +161,10 @@ llvm::Error Searcher::search() {
         llvm::formatv("kernel '{0}': {1} reused trials were measured on {2}, "
                       "not on {3}",
                       task.name, count, other, device.name));
+  // Such a search has ended: it goes on only with another workload.
+  if (rounds && !outcome.weak.empty())
+    if (llvm::Error error = services.store.clearUnfinished(task.key))
+      return llvm::joinErrors(std::move(rounds), std::move(error));
   if (rounds)
     return rounds;
   if (outcome.stop != SearchStop::Pending && outcome.stop != SearchStop::Budget)
@@ -376,7 +388,9 @@ llvm::Error Searcher::rehearse() {
     return error;
   if (llvm::Error error = ensureReference())
     return error;
-  return services.device.probe();
+  if (llvm::Error error = services.device.probe())
+    return error;
+  return ensureStrength();
 }
 
 /// Before the first request. What an answer leads to is not known, so a search
@@ -630,6 +644,8 @@ llvm::Error Searcher::climb(std::vector<Contender> contenders,
       contender.trial.evidence = std::move(result->evidence);
       contender.trial.evidence.toolchain = contender.build.toolchain;
       contender.trial.evidence.sandbox = contender.build.sandbox;
+      contender.trial.evidence.checks.push_back(
+          strengthCheck(task, *outcome.strength));
       if (result->verdict == Verdict::Accepted) {
         done = true;
         if (llvm::Error error = keepWinner(contender, candidate))
@@ -697,12 +713,44 @@ llvm::Error Searcher::ensureReference() {
   return llvm::Error::success();
 }
 
+/// No answer is bought, and none is tried, where what is wrong would pass.
+llvm::Error Searcher::ensureStrength() {
+  if (tested)
+    return llvm::Error::success();
+  llvm::Expected<std::optional<TaskStrength>> known =
+      services.store.findStrength(task.key, device.isVirtual);
+  if (!known)
+    return known.takeError();
+  if (!*known || !isOf(**known, task, device)) {
+    llvm::Expected<TaskStrength> made = testStrength(
+        task, device.imageOf(*reference), options.seed, services.device);
+    if (!made)
+      return addContext(made.takeError(), "testing the task");
+    if (llvm::Error error = services.store.addStrength(*made))
+      return error;
+    *known = std::move(*made);
+  }
+  outcome.strength = std::move(**known);
+  if (services.observer)
+    services.observer({SearchEvent::Kind::Tested, 1, 0, nullptr, nullptr,
+                       nullptr, &*outcome.strength});
+  if (outcome.strength->weakness()) {
+    outcome.weak = weaknessText(task, *outcome.strength);
+    return makeError(ErrorKind::BadInput, outcome.weak);
+  }
+  tested = task;
+  tested->workload = outcome.strength->workload;
+  return llvm::Error::success();
+}
+
 llvm::Expected<EvaluateResult> Searcher::evaluate(const Contender &contender,
                                                   bool full) {
   if (llvm::Error error = ensureReference())
     return std::move(error);
+  if (llvm::Error error = ensureStrength())
+    return std::move(error);
   EvaluateRequest request;
-  request.task = &task;
+  request.task = &*tested;
   request.referenceImage = device.imageOf(*reference);
   request.candidateImage = device.imageOf(contender.build);
   request.referencePtx = reference->ptx;
@@ -731,6 +779,8 @@ llvm::StringRef nameOf(SearchStop stop) {
     return "budget";
   case SearchStop::Trouble:
     return "trouble";
+  case SearchStop::Weak:
+    return "weak-workload";
   }
   llvm_unreachable("no such reason");
 }

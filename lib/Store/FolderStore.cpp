@@ -137,6 +137,9 @@ public:
   llvm::Error addTrial(const Trial &trial) override;
   llvm::Expected<std::optional<Trial>>
   findTrial(llvm::StringRef taskKey, llvm::StringRef trialKey) override;
+  llvm::Error addStrength(const TaskStrength &strength) override;
+  llvm::Expected<std::optional<TaskStrength>>
+  findStrength(llvm::StringRef taskKey, bool isModelled) override;
   llvm::Error prepareTalks(llvm::StringRef taskKey) override;
   llvm::Error addTalk(const Talk &talk) override;
   llvm::Expected<std::optional<Talk>>
@@ -319,6 +322,15 @@ FolderStore::findTrial(llvm::StringRef taskKey, llvm::StringRef trialKey) {
   return inStore(store::findTrial(folder, taskKey, trialKey));
 }
 
+llvm::Error FolderStore::addStrength(const TaskStrength &strength) {
+  return writing([&] { return store::addStrength(folder, strength); });
+}
+
+llvm::Expected<std::optional<TaskStrength>>
+FolderStore::findStrength(llvm::StringRef taskKey, bool isModelled) {
+  return inStore(store::findStrength(folder, taskKey, isModelled));
+}
+
 llvm::Error FolderStore::prepareTalks(llvm::StringRef taskKey) {
   return writing([&] { return store::prepareTalks(folder, taskKey); });
 }
@@ -353,8 +365,9 @@ static llvm::Error checkContents(const std::string &folder) {
   for (llvm::sys::fs::directory_iterator at(folder, code), end;
        !code && at != end; at.increment(code)) {
     llvm::StringRef name = llvm::sys::path::filename(at->path());
-    bool part = llvm::is_contained(
-        {"records", "tasks", "trials", "talks", "searches", "spending"}, name);
+    bool part = llvm::is_contained({"records", "tasks", "trials", "talks",
+                                    "searches", "spending", "strength"},
+                                   name);
     known |= part;
     other |= !part && !name.starts_with(".");
   }

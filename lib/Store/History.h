@@ -11,6 +11,7 @@
 #define FSR_LIB_STORE_HISTORY_H
 
 #include "fsr/Core/TalkFiles.h"
+#include "fsr/Core/TaskStrength.h"
 #include "fsr/Core/Trial.h"
 
 #include <optional>
@@ -29,6 +30,16 @@ llvm::Expected<std::optional<Trial>> findTrial(llvm::StringRef store,
 /// bytes. Errors: Unsupported, of a later version; else damaged.
 llvm::Expected<Trial> loadTrial(llvm::StringRef path, llvm::StringRef taskKey,
                                 llvm::StringRef trialKey, std::string &text);
+
+llvm::Error addStrength(llvm::StringRef store, const TaskStrength &strength);
+llvm::Expected<std::optional<TaskStrength>>
+findStrength(llvm::StringRef store, llvm::StringRef taskKey, bool isModelled);
+/// The name of such a file, without its ending.
+std::string kindOfStrength(bool isModelled);
+/// As `loadTrial`.
+llvm::Expected<TaskStrength> loadStrength(llvm::StringRef path,
+                                          llvm::StringRef taskKey,
+                                          bool isModelled, std::string &text);
 
 /// The round and slot that a talk's folder is named by.
 std::optional<std::pair<int64_t, int64_t>> placeOf(llvm::StringRef name);

@@ -55,6 +55,8 @@ private:
   llvm::Error mark(StoreEntry &entry, llvm::StringRef taskKey);
   llvm::Error trial(StoreEntry &entry, llvm::StringRef taskKey,
                     llvm::StringRef trialKey);
+  llvm::Error strength(StoreEntry &entry, llvm::StringRef taskKey,
+                       bool isModelled);
   llvm::Error talk(StoreEntry &entry, llvm::StringRef taskKey,
                    llvm::StringRef name);
   llvm::Error report(StoreEntry &entry, State state, std::string note) {
@@ -165,6 +167,18 @@ llvm::Error Walk::trial(StoreEntry &entry, llvm::StringRef taskKey,
   return visit(entry);
 }
 
+llvm::Error Walk::strength(StoreEntry &entry, llvm::StringRef taskKey,
+                           bool isModelled) {
+  std::string text;
+  llvm::Expected<TaskStrength> strength =
+      loadStrength(absolute(entry.path), taskKey, isModelled, text);
+  if (!strength)
+    return report(entry, State::Faulty, llvm::toString(strength.takeError()));
+  entry.files.emplace_back("", std::move(text));
+  entry.content = std::move(*strength);
+  return visit(entry);
+}
+
 llvm::Error Walk::talk(StoreEntry &entry, llvm::StringRef taskKey,
                        llvm::StringRef name) {
   llvm::StringRef goal =
@@ -234,6 +248,20 @@ llvm::Error Walk::run() {
                                                     : llvm::Error::success();
                                }))
     return error;
+  if (llvm::Error error =
+          forKeys("strength", [&](StoreEntry &keys, llvm::StringRef key) {
+            auto isKind = [](llvm::StringRef name) {
+              return withoutSuffix(name) == kindOfStrength(true) ||
+                     withoutSuffix(name) == kindOfStrength(false);
+            };
+            return list(keys.path, false, isKind,
+                        [&](StoreEntry &entry, llvm::StringRef name) {
+                          return strength(entry, key,
+                                          withoutSuffix(name) ==
+                                              kindOfStrength(true));
+                        });
+          }))
+    return error;
   if (llvm::Error error = list("tasks", false, isJsonName,
                                [&](StoreEntry &entry, llvm::StringRef name) {
                                  llvm::StringRef key = withoutSuffix(name);
@@ -301,6 +329,8 @@ llvm::Expected<StoreHistory> fsr::readHistory(llvm::StringRef folder) {
       tasks[talk->taskKey].talks.push_back(std::move(*talk));
     } else if (auto *trial = std::get_if<Trial>(&entry.content)) {
       tasks[trial->taskKey].trials.push_back(std::move(*trial));
+    } else if (auto *test = std::get_if<TaskStrength>(&entry.content)) {
+      tasks[test->taskKey].strengths.push_back(std::move(*test));
     } else if (entry.state == State::Searching) {
       tasks[entry.taskKey].unfinished = true;
     } else {

@@ -160,7 +160,8 @@ llvm::Expected<PruneReport> fsr::pruneStore(llvm::StringRef folder,
           record->candidate.source.clear();
           groups[{record->taskKey, record->target}].push_back(
               {std::move(*record), entry.path, bytes});
-        } else if ((options.trials && entry.get<Trial>()) ||
+        } else if ((options.trials &&
+                    (entry.get<Trial>() || entry.get<TaskStrength>())) ||
                    (options.talks && entry.get<Talk>())) {
           remove(entry.path, bytes);
         }

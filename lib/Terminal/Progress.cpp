@@ -270,6 +270,15 @@ void Progress::event(const SearchEvent &event, double spentUsd) {
   std::lock_guard<std::mutex> held(lock);
   if (!isOn || kind == ProgressKind::None)
     return;
+  if (event.kind == Kind::Tested) {
+    if (kind == ProgressKind::Lines) {
+      os << prefix + state.subject.kernel +
+                ": task strength: " + printable(event.strength->summary()) +
+                "\n";
+      os.flush();
+    }
+    return;
+  }
   timeLeft->event(event, TimeLeft::Clock::now());
   state.usd = spentUsd;
   state.round = event.round;
@@ -292,6 +301,8 @@ void Progress::event(const SearchEvent &event, double spentUsd) {
   case Kind::RoundEnded:
     state.waiting = 0;
     state.isTrying = false;
+    break;
+  case Kind::Tested:
     break;
   }
   if (event.best && event.best->measurement)
@@ -332,6 +343,8 @@ void Progress::print(const SearchEvent &event) {
     for (const auto &[verdict, count] : event.summary->verdicts)
       out << ", " << count << " " << nameOf(verdict);
     out << "; best " << (state.best.empty() ? "none yet" : state.best);
+    break;
+  case Kind::Tested:
     break;
   case Kind::Finished:
     out << nameOf(event.trial->verdict);

@@ -71,6 +71,8 @@ void TimeLeft::event(const SearchEvent &event, Clock::time_point now) {
     slot = event.slot;
     slotHasTrial = true;
     break;
+  case Kind::Tested:
+    break;
   case Kind::RoundEnded:
     endAnswer();
     phase = Phase::Between;

@@ -303,6 +303,8 @@ llvm::Error OptimizeGpuPass::search(fsr::KernelSite &site,
         remark::RemarkOpts::name("Search").category("fsr").function(site.name))
         << remark::reason("{0}", text);
   fsr::takeSearch(found, outcome);
+  if (!found.weak.empty())
+    replacer->trouble(loc, "kernel '" + site.name + "': " + found.weak);
   if (!found.trouble.empty())
     replacer->trouble(loc, "kernel '" + site.name +
                                "': search cut short: " + found.trouble);

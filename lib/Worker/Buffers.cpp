@@ -183,8 +183,9 @@ llvm::Expected<DevicePointer> TaskBuffers::allocate(uint64_t size) {
 }
 
 llvm::Expected<std::unique_ptr<TaskBuffers>>
-TaskBuffers::create(Helpers &helpers, const KernelTask &task) {
+TaskBuffers::create(Helpers &helpers, const KernelTask &task, bool tight) {
   std::unique_ptr<TaskBuffers> made(new TaskBuffers(helpers));
+  made->tight = tight;
   for (size_t i = 0; i < task.arguments.size(); ++i) {
     const Argument &argument = task.arguments[i];
     if (!argument.isBuffer)
@@ -200,7 +201,8 @@ TaskBuffers::create(Helpers &helpers, const KernelTask &task) {
                                                 " is larger than any device");
     buffer.extent = extent;
     // A virtual device guards each allocation itself, and sees reads too.
-    buffer.total = made->virtualDevice
+    buffer.total = tight ? buffer.extent
+                   : made->virtualDevice
                        ? buffer.extent + provedAlignment(argument)
                        : buffer.extent + 2 * guardBytes + 2 * naturalAlignment;
     auto memory = made->allocate(buffer.total);
@@ -227,14 +229,14 @@ llvm::Error TaskBuffers::addScratch(const ResolvedPlan &plan) {
                                                 " is larger than any device");
     ScratchMemory memory;
     memory.plan = &scratch;
-    memory.total = virtualDevice
+    memory.total = virtualDevice || tight
                        ? scratch.bytes
                        : scratch.bytes + 2 * guardBytes + naturalAlignment;
     auto found = allocate(memory.total);
     if (!found)
       return found.takeError();
     memory.allocation = *found;
-    memory.data = virtualDevice
+    memory.data = virtualDevice || tight
                       ? *found
                       : llvm::alignTo(*found + guardBytes, naturalAlignment);
     scratches.push_back(memory);
@@ -257,10 +259,11 @@ const TaskBuffer *TaskBuffers::find(size_t argument) const {
 llvm::Error TaskBuffers::place(bool shifted) {
   for (TaskBuffer &buffer : all) {
     uint64_t proved = provedAlignment(*buffer.argument);
-    buffer.data = virtualDevice ? buffer.allocation
-                                : llvm::alignTo(buffer.allocation + guardBytes,
-                                                naturalAlignment);
-    if (shifted && proved < naturalAlignment)
+    buffer.data =
+        virtualDevice || tight
+            ? buffer.allocation
+            : llvm::alignTo(buffer.allocation + guardBytes, naturalAlignment);
+    if (shifted && !tight && proved < naturalAlignment)
       buffer.data += proved;
     uint64_t end = buffer.data + buffer.extent;
     if (llvm::Error error = helpers.setGuard(buffer.allocation,
@@ -303,6 +306,8 @@ llvm::Error TaskBuffers::fill(const InputSet &set, bool onlyWritten) {
     if (buffer.poisoned() || (onlyWritten && !buffer.written()))
       continue;
     FillRecipe recipe = set.fills[buffer.index];
+    if (recipe.family == "drifting")
+      recipe = drifted(recipe, set.seed + buffer.index);
     auto family = familyCode(recipe.family);
     if (!family)
       return makeError(ErrorKind::BadInput, "buffer " + buffer.argument->name +
@@ -504,6 +509,13 @@ llvm::Error TaskBuffers::drop(DevicePointer pointer) {
   assert(found != owned.end() && "not allocated here");
   owned.erase(found);
   return helpers.backend().release(pointer);
+}
+
+llvm::Error TaskBuffers::dropSince(size_t pieces) {
+  while (owned.size() > pieces)
+    if (llvm::Error error = drop(owned.back()))
+      return error;
+  return llvm::Error::success();
 }
 
 FsrCompare TaskBuffers::comparison(const TaskBuffer &buffer, DevicePointer out,

@@ -55,8 +55,10 @@ struct ScratchMemory {
 
 class TaskBuffers {
 public:
+  /// `tight`: with no guard zones and no shift, for who watches each allocation
+  /// from outside.
   static llvm::Expected<std::unique_ptr<TaskBuffers>>
-  create(Helpers &helpers, const KernelTask &task);
+  create(Helpers &helpers, const KernelTask &task, bool tight = false);
   /// The plan's scratch: what does not fit is the candidate's fault.
   llvm::Error addScratch(const ResolvedPlan &plan);
   ~TaskBuffers();
@@ -98,6 +100,9 @@ public:
   /// by `drop`.
   llvm::Expected<DevicePointer> extra(uint64_t wanted);
   llvm::Error drop(DevicePointer pointer);
+  /// Frees what was allocated since there were so many pieces.
+  size_t numPieces() const { return owned.size(); }
+  llvm::Error dropSince(size_t pieces);
 
   /// A comparison of two places with the layout of `buffer`.
   FsrCompare comparison(const TaskBuffer &buffer, DevicePointer out,
@@ -112,6 +117,7 @@ private:
 
   Helpers &helpers;
   VirtualDevice *virtualDevice; ///< Null on a GPU.
+  bool tight = false;
   std::vector<TaskBuffer> all;
   std::vector<ScratchMemory> scratches;
   std::vector<DevicePointer> owned;

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Evaluation.h"
+#include "Strength.h"
 
 #include "fsr/Support/Error.h"
 #include "fsr/Support/Hash.h"
@@ -62,9 +62,10 @@ DeviceDescription describeDevice(const BackendProperties &facts) {
 }
 
 Evaluation::Evaluation(Helpers &helpers, const WireEvaluate &request,
-                       const Images &images, Emit emit)
+                       const Images &images, Emit emit,
+                       const SanitizerSetup *sanitizer)
     : helpers(helpers), request(request), task(request.task), images(images),
-      emit(emit) {
+      emit(emit), sanitizer(sanitizer) {
   // Not from the run's seed: order of pairs and key are nobody's to know.
   std::random_device entropy;
   std::seed_seq sequence{entropy(), entropy(), entropy(), entropy()};
@@ -80,16 +81,22 @@ Evaluation::~Evaluation() {
 }
 
 double Evaluation::helperSlackMs() const {
+  double slack = dummySlackMs();
   // On the CPU, with every load and store looked at.
   if (virtualDevice)
-    return 30e3 + (buffers ? double(buffers->totalBytes()) / 1e3 : 0);
+    return slack + 30e3 + (buffers ? double(buffers->totalBytes()) / 1e3 : 0);
   // Fills, hashes and compares pass over all memory a few times; 10 GB/s is far
   // below what any GPU does.
-  return 3000 + (buffers ? double(buffers->totalBytes()) / 1e7 : 0);
+  return slack + 3000 + (buffers ? double(buffers->totalBytes()) / 1e7 : 0);
 }
 
 llvm::Error Evaluation::begin(llvm::StringRef phase, double milliseconds) {
   candidatePhase = phase.starts_with("candidate");
+  if (candidatePhase && dummy) {
+    // Nothing of a candidate runs.
+    candidatePhase = false;
+    phase = "original-dummy";
+  }
   return emit(llvm::json::Object{
       {"event", "started"},
       {"phase", phase},
@@ -191,11 +198,12 @@ llvm::Expected<EvaluateResult> Evaluation::run() {
   return std::move(result);
 }
 
-llvm::Expected<bool> Evaluation::prepare() {
+llvm::Error Evaluation::prepareOriginal() {
   if (llvm::Error error = begin("original-load", 60 * 1000))
-    return std::move(error);
-  if (llvm::Error error = checkArguments(task, request.plan))
-    return std::move(error);
+    return error;
+  if (llvm::Error error = dummy ? checkReferenceArguments(task)
+                                : checkArguments(task, request.plan))
+    return error;
   auto image = LoadedImage::load(helpers.backend(), images.reference);
   if (!image)
     return image.takeError();
@@ -222,10 +230,15 @@ llvm::Expected<bool> Evaluation::prepare() {
     rowMaxima = *maxima;
   }
   if (llvm::Error error = helpers.synchronize())
-    return std::move(error);
+    return error;
   inputs = std::make_unique<InputPlan>(task, request.options.seed,
                                        sha256(images.candidate));
+  return llvm::Error::success();
+}
 
+llvm::Expected<bool> Evaluation::prepare() {
+  if (llvm::Error error = prepareOriginal())
+    return std::move(error);
   if (llvm::Error error = begin("candidate-load", 60 * 1000))
     return std::move(error);
   if (llvm::Error error = buffers->addScratch(request.plan))
@@ -298,6 +311,9 @@ llvm::Expected<bool> Evaluation::runAll() {
   if (!request.options.measure)
     return finish(Verdict::Undecided,
                   "equal to the original on all inputs tried; not measured");
+  goesOn = sanitize();
+  if (!goesOn || !*goesOn)
+    return goesOn;
   result.evidence.level =
       virtualDevice ? EvidenceLevel::Modelled : EvidenceLevel::Measured;
   return finish(verdict, message);

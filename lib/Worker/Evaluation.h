@@ -20,8 +20,10 @@
 #include "TrueValues.h"
 
 #include "fsr/Backend/VirtualBackend.h"
+#include "fsr/Core/TaskStrength.h"
 #include "fsr/Device/Protocol.h"
 #include "fsr/Support/Deadline.h"
+#include "fsr/Worker/Worker.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 
@@ -30,6 +32,10 @@
 #include <set>
 
 namespace fsr {
+
+struct Dummy;
+struct DummyState;
+class HostElements;
 
 /// What the worker says of its device.
 DeviceDescription describeDevice(const BackendProperties &facts);
@@ -44,10 +50,15 @@ public:
     llvm::StringRef referencePtx, candidatePtx;
   };
   Evaluation(Helpers &helpers, const WireEvaluate &request,
-             const Images &images, Emit emit);
+             const Images &images, Emit emit,
+             const SanitizerSetup *sanitizer = nullptr);
   ~Evaluation();
 
   llvm::Expected<EvaluateResult> run();
+  /// In place of a candidate: every dummy that the task has a use for, through
+  /// the checks that a candidate goes through. `full` of the request that this
+  /// object refers to is changed on the way.
+  llvm::Expected<std::vector<DummyResult>> testStrength(WireEvaluate &mine);
   /// The context is lost; the process must end after it has answered.
   bool contextDead() const { return dead; }
 
@@ -61,6 +72,7 @@ private:
 
   // Evaluation.cpp
   llvm::Expected<bool> runAll();
+  llvm::Error prepareOriginal();
   llvm::Expected<bool> prepare();
   llvm::Error begin(llvm::StringRef phase, double milliseconds);
   llvm::Error beginCandidate(double launches);
@@ -134,6 +146,17 @@ private:
   llvm::Expected<uint64_t> excused(const TaskBuffer &buffer,
                                    const FsrCompare &compare);
 
+  // Strength.cpp
+  double dummySlackMs() const;
+  llvm::Error playDummy(const InputSet &set, Poison poison);
+  llvm::Error learnOtherAnswer(const InputSet &set, Poison poison);
+  llvm::Expected<std::vector<HostElements>> readOutputs(bool stash);
+  llvm::Error destroyInput();
+  llvm::Expected<DummyResult> tryDummy(const Dummy &one, WireEvaluate &mine);
+
+  // Sanitizer.cpp
+  llvm::Expected<bool> sanitize();
+
   // Measure.cpp
   llvm::Error launchTimed(Who who);
   llvm::Expected<bool> measure();
@@ -149,11 +172,15 @@ private:
   void summarise(double confidence);
   double budgetLeftMs() const;
 
+  /// Set: what is run in the candidate's place.
+  std::unique_ptr<DummyState> dummy;
+
   Helpers &helpers;
   const WireEvaluate &request;
   const KernelTask &task;
   Images images;
   Emit emit;
+  const SanitizerSetup *sanitizer;
 
   EvaluateResult result;
   bool dead = false;

@@ -71,6 +71,22 @@ FillRecipe recipeFor(ElementType element, const FillRecipe &wanted) {
                                     : recipe("integers", {0, 15});
 }
 
+FillRecipe drifted(const FillRecipe &wanted, uint64_t seed) {
+  double mean = wanted.parameters.size() > 0 ? wanted.parameters[0] : 0;
+  double deviation = wanted.parameters.size() > 1 ? wanted.parameters[1] : 1;
+  std::string digest =
+      FieldHasher().add("drifting").add(int64_t(seed)).digest();
+  auto share = [&](size_t at) {
+    uint32_t bits = 0;
+    llvm::StringRef(digest).substr(at, 8).getAsInteger(16, bits);
+    return double(bits) / 4294967296.0;
+  };
+  double offset = 0.25 + 0.75 * share(0), scale = 1 + share(8);
+  return recipe("normal",
+                {mean + (share(16) < 0.5 ? -offset : offset) * deviation,
+                 scale * deviation});
+}
+
 InputPlan::InputPlan(const KernelTask &task, uint64_t runSeed,
                      llvm::StringRef imageDigest)
     : task(task), runSeed(runSeed), imageDigest(imageDigest.str()) {}
@@ -185,7 +201,7 @@ std::vector<InputSet> InputPlan::battery() const {
   auto add = [&](llvm::StringRef words, FillRecipe wanted) {
     sets.push_back(withFloats(words, FullBase + sets.size() - before, wanted));
   };
-  add("normal, shifted and scaled", recipe("normal", {3, 5}));
+  add("normal, shifted and scaled", recipe("drifting", {3, 5}));
   add("uniform", recipe("uniform", {-2, 2}));
   add("log-uniform of either sign",
       narrow ? recipe("loguniform", {0.015625, 64})

@@ -58,6 +58,8 @@ private:
 /// The recipe as an element type can have it: integer buffers take no float
 /// family.
 FillRecipe recipeFor(ElementType element, const FillRecipe &recipe);
+/// The normal that a "drifting" recipe is under `seed`.
+FillRecipe drifted(const FillRecipe &recipe, uint64_t seed);
 
 } // namespace fsr
 

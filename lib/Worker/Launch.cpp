@@ -105,7 +105,7 @@ llvm::Error checkRange(const LaunchShape &shape, llvm::StringRef name) {
 
 } // namespace
 
-llvm::Error checkArguments(const KernelTask &task, const ResolvedPlan &plan) {
+llvm::Error checkReferenceArguments(const KernelTask &task) {
   if (llvm::Error error = checkRange(task.launch, task.reference.entry))
     return error;
   for (const Argument &argument : task.arguments)
@@ -113,6 +113,12 @@ llvm::Error checkArguments(const KernelTask &task, const ResolvedPlan &plan) {
       return makeError(ErrorKind::BadInput,
                        "scalar " + argument.name +
                            " has no constant value: cannot launch the kernel");
+  return llvm::Error::success();
+}
+
+llvm::Error checkArguments(const KernelTask &task, const ResolvedPlan &plan) {
+  if (llvm::Error error = checkReferenceArguments(task))
+    return error;
   if (plan.launches.empty())
     return makeError(ErrorKind::BadInput, "the plan has no launch");
   for (const ResolvedLaunch &launch : plan.launches)

@@ -59,7 +59,9 @@ llvm::Error launchCandidate(Helpers &helpers, const TaskBuffers &buffers,
                             const KernelTask &task, const ResolvedPlan &plan,
                             llvm::ArrayRef<FunctionHandle> functions);
 
-/// BadInput where a name of the plan or a scalar of the task has no value.
+/// BadInput where the original cannot be launched.
+llvm::Error checkReferenceArguments(const KernelTask &task);
+/// The same, and where a name of the plan or a scalar of the task has no value.
 llvm::Error checkArguments(const KernelTask &task, const ResolvedPlan &plan);
 
 } // namespace fsr

@@ -68,7 +68,7 @@ void endWithPeer(int in) {
 
 } // namespace
 
-int deviceWorkerMain(int argc, char **argv) {
+int deviceWorkerMain(int argc, char **argv, std::string sanitizer) {
   int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
   if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
     llvm::errs() << "fsr-worker: error: cannot set up standard output\n";
@@ -88,7 +88,15 @@ int deviceWorkerMain(int argc, char **argv) {
   auto backend = openBackend(device);
   if (!backend)
     return refuse(STDIN_FILENO, out, backend.takeError());
-  int status = serveDevice(**backend, STDIN_FILENO, out);
+  SanitizerSetup setup;
+  setup.tool = std::move(sanitizer);
+  // Not by its name: it may be started by one that is not on PATH.
+  setup.self = {"/proc/self/exe"};
+  char self[4096];
+  if (ssize_t size = readlink("/proc/self/exe", self, sizeof(self)); size > 0)
+    setup.self = {std::string(self, size)};
+  setup.device = device.str();
+  int status = serveDevice(**backend, STDIN_FILENO, out, &setup);
   // Tearing down a dead context can hang; the process ends either way.
   if (status == 3)
     _exit(status);

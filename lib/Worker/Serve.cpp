@@ -60,8 +60,8 @@ private:
 
 class Server {
 public:
-  Server(Backend &backend, int in, int out)
-      : backend(backend), in(in), out(out) {}
+  Server(Backend &backend, int in, int out, const SanitizerSetup *sanitizer)
+      : backend(backend), in(in), out(out), sanitizer(sanitizer) {}
   int run();
 
 private:
@@ -75,9 +75,11 @@ private:
   llvm::Error probe();
   llvm::Error image(Frame frame);
   llvm::Error evaluate(const llvm::json::Object &header);
+  llvm::Error strength(const llvm::json::Object &header);
 
   Backend &backend;
   int in, out;
+  const SanitizerSetup *sanitizer;
   std::unique_ptr<Helpers> helpers;
   ImageCache images;
   bool broken = false, dead = false;
@@ -208,7 +210,7 @@ llvm::Error Server::evaluate(const llvm::json::Object &header) {
     Evaluation::Images pair{*reference, *candidate,
                             ptxOf(request.referencePtxHash),
                             ptxOf(request.candidatePtxHash)};
-    Evaluation evaluation(*helpers, request, pair, emit);
+    Evaluation evaluation(*helpers, request, pair, emit, sanitizer);
     auto outcome = evaluation.run();
     dead = dead || evaluation.contextDead();
     if (outcome)
@@ -227,6 +229,32 @@ llvm::Error Server::evaluate(const llvm::json::Object &header) {
   return failure;
 }
 
+llvm::Error Server::strength(const llvm::json::Object &header) {
+  WireStrength asked;
+  llvm::json::Path::Root root("strength");
+  llvm::json::Value json = llvm::json::Object(header);
+  if (!fromJSON(json, asked, root))
+    return makeError(ErrorKind::BadInput, llvm::toString(root.getError()));
+  const std::string *reference = images.find(asked.referenceHash);
+  if (!reference)
+    return makeError(ErrorKind::BadInput, "strength: no image with the hash " +
+                                              asked.referenceHash +
+                                              " was sent");
+  if (llvm::Error error = needHelpers())
+    return error;
+  WireEvaluate request;
+  request.task = std::move(asked.task);
+  request.options.seed = asked.seed;
+  auto emit = [&](llvm::json::Object event) { return send(std::move(event)); };
+  Evaluation evaluation(*helpers, request, {*reference, "", "", ""}, emit);
+  auto dummies = evaluation.testStrength(request);
+  dead = dead || evaluation.contextDead();
+  if (!dummies)
+    return dummies.takeError();
+  llvm::json::Value answer = toJSON(WireDummies{std::move(*dummies)});
+  return send(std::move(*answer.getAsObject()));
+}
+
 llvm::Error Server::serve(Frame frame) {
   auto op = frame.header.getString("op");
   if (!op)
@@ -239,9 +267,12 @@ llvm::Error Server::serve(Frame frame) {
     return image(std::move(frame));
   if (*op == "evaluate")
     return evaluate(frame.header);
-  return makeError(ErrorKind::Unsupported,
-                   "unknown request '" + *op +
-                       "'; known are hello, probe, image and evaluate");
+  if (*op == "strength")
+    return strength(frame.header);
+  return makeError(
+      ErrorKind::Unsupported,
+      "unknown request '" + *op +
+          "'; known are hello, probe, image, evaluate and strength");
 }
 
 int Server::run() {
@@ -270,8 +301,9 @@ int Server::run() {
 
 } // namespace
 
-int serveDevice(Backend &backend, int in, int out) {
-  return Server(backend, in, out).run();
+int serveDevice(Backend &backend, int in, int out,
+                const SanitizerSetup *sanitizer) {
+  return Server(backend, in, out, sanitizer).run();
 }
 
 } // namespace fsr

@@ -47,7 +47,7 @@ def at(report, path):
 
 
 OPTIONAL = {"detail", "record", "measurement", "evidence", "stopped", "best_before", "best_after",
-            "full", "modelled", "sandbox"}
+            "full", "modelled", "sandbox", "strength"}
 
 
 def broken_forms(report):

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// `fsr-tune check`: one answer by hand, through everything that an answer of an
-// LLM goes through. Every set of its parameters is validated in full, where a
-// search looks quickly first; nothing is stored.
+// `fsr-tune check`: one candidate by hand, through everything that an answer of
+// an LLM goes through. Every set of its parameters climbs the whole ladder,
+// also where it is not faster, which ends a search's interest in it; nothing is
+// stored.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Commands.h"
 
+#include "fsr/Search/Strength.h"
 #include "fsr/Support/Error.h"
+#include "fsr/Support/Json.h"
 #include "fsr/Terminal/Text.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -19,24 +22,36 @@
 
 using namespace fsr;
 
+static constexpr int64_t reportVersion = 1;
+
+/// The same results as the original's, on all inputs tried.
+static bool isEqual(Verdict verdict) {
+  return verdict == Verdict::Accepted || verdict == Verdict::NotFaster ||
+         verdict == Verdict::Undecided;
+}
+
 namespace {
 
 class Checker {
 public:
-  Checker(const KernelTask &task, const Candidate &candidate, Bench &bench,
-          const CheckOptions &options)
-      : task(task), candidate(candidate), bench(bench), options(options) {}
+  Checker(const KernelTask &task, Bench &bench, const CheckOptions &options)
+      : task(task), bench(bench), options(options) {}
 
   llvm::Error start();
+  llvm::Error testTask();
   /// The verdict of one set; an error is about the tools.
-  llvm::Expected<Trial> run(const Parameters &parameters);
+  llvm::Expected<Trial> run(const Candidate &candidate,
+                            const Parameters &parameters);
+
+  DeviceDescription device;
+  std::optional<TaskStrength> strength;
 
 private:
-  const KernelTask &task;
-  const Candidate &candidate;
+  llvm::Error evaluate(EvaluateRequest &request, Trial &trial);
+
+  KernelTask task;
   Bench &bench;
   const CheckOptions &options;
-  DeviceDescription device;
   Build reference;
 };
 
@@ -55,44 +70,130 @@ llvm::Error Checker::start() {
   return llvm::Error::success();
 }
 
-llvm::Expected<Trial> Checker::run(const Parameters &parameters) {
+llvm::Error Checker::testTask() {
+  llvm::Expected<TaskStrength> made = testStrength(
+      task, device.imageOf(reference), options.seed, *bench.device);
+  if (!made)
+    return addContext(made.takeError(), "testing the task");
+  task.workload = made->workload;
+  strength = std::move(*made);
+  return llvm::Error::success();
+}
+
+static Check stageCheck(llvm::StringRef name, bool passed, llvm::StringRef rule,
+                        llvm::StringRef detail) {
+  Check check;
+  check.name = name.str();
+  check.passed = passed;
+  check.inputs = "-";
+  check.rule = rule.str();
+  check.detail = detail.str();
+  return check;
+}
+
+/// The rungs that the options ask for, and a measurement.
+llvm::Error Checker::evaluate(EvaluateRequest &request, Trial &trial) {
+  request.options.full = options.full;
+  llvm::Expected<EvaluateResult> result = bench.device->evaluate(request);
+  if (!result)
+    return result.takeError();
+  trial.verdict = result->verdict;
+  trial.message = std::move(result->message);
+  trial.measurement = std::move(result->measurement);
+  trial.evidence = std::move(result->evidence);
+  trial.full =
+      options.full && (trial.verdict == Verdict::Accepted || !options.measure);
+  if (!options.full || trial.full || !isEqual(trial.verdict))
+    return llvm::Error::success();
+  // What lost its race was not looked at in full.
+  request.options.measure = false;
+  result = bench.device->evaluate(request);
+  if (!result)
+    return result.takeError();
+  trial.full = true;
+  trial.evidence = std::move(result->evidence);
+  if (!isEqual(result->verdict)) {
+    trial.verdict = result->verdict;
+    trial.message = std::move(result->message);
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<Trial> Checker::run(const Candidate &candidate,
+                                   const Parameters &parameters) {
   Trial trial;
   trial.taskKey = task.key;
   trial.candidateHash = candidate.hash();
   trial.parameters = parameters;
   trial.isModelled = device.isVirtual;
-  auto end = [&](Verdict verdict, std::string message) {
-    trial.verdict = verdict;
-    trial.message = std::move(message);
-    return trial;
-  };
   llvm::Expected<CandidateBuild> built =
       buildCandidate(task, candidate, parameters, device, *bench.compiler);
   if (!built)
     return built.takeError();
-  if (!built->build)
-    return end(built->verdict, built->message);
+  constexpr llvm::StringLiteral contractRule =
+      "plan, guards, signature, symbols and limits";
+  constexpr llvm::StringLiteral buildRule = "the toolchain takes it";
+  if (!built->build) {
+    trial.verdict = built->verdict;
+    trial.message = built->message;
+    bool isContract = built->verdict == Verdict::Rejected;
+    trial.evidence.checks.push_back(stageCheck(
+        isContract ? "contract" : "build", false,
+        isContract ? contractRule : buildRule, oneLine(built->message, 200)));
+    return trial;
+  }
   trial.resources = built->build->resources;
-
-  EvaluateRequest evaluation;
-  evaluation.task = &task;
-  evaluation.referenceImage = device.imageOf(reference);
-  evaluation.candidateImage = device.imageOf(*built->build);
-  evaluation.referencePtx = reference.ptx;
-  evaluation.candidatePtx = built->build->ptx;
-  evaluation.referenceResources = reference.resources;
-  evaluation.candidateResources = built->build->resources;
-  evaluation.plan = std::move(built->plan);
-  evaluation.options.seed = options.seed;
-  evaluation.options.measure = options.measure;
-  llvm::Expected<EvaluateResult> result = bench.device->evaluate(evaluation);
-  if (!result)
-    return result.takeError();
-  trial.measurement = std::move(result->measurement);
-  trial.evidence = std::move(result->evidence);
+  EvaluateRequest request;
+  request.task = &task;
+  request.referenceImage = device.imageOf(reference);
+  request.candidateImage = device.imageOf(*built->build);
+  request.referencePtx = reference.ptx;
+  request.candidatePtx = built->build->ptx;
+  request.referenceResources = reference.resources;
+  request.candidateResources = built->build->resources;
+  request.plan = std::move(built->plan);
+  request.options.seed = options.seed;
+  request.options.measure = options.measure;
+  if (llvm::Error error = evaluate(request, trial))
+    return std::move(error);
   trial.evidence.toolchain = built->build->toolchain;
   trial.evidence.sandbox = built->build->sandbox;
-  return end(result->verdict, std::move(result->message));
+  std::vector<Check> &checks = trial.evidence.checks;
+  checks.insert(checks.begin(), {stageCheck("contract", true, contractRule, ""),
+                                 stageCheck("build", true, buildRule,
+                                            built->build->toolchain + " for " +
+                                                built->build->chip)});
+  if (strength)
+    checks.insert(checks.begin(), strengthCheck(task, *strength));
+  return trial;
+}
+
+//===----------------------------------------------------------------------===//
+// Output
+//===----------------------------------------------------------------------===//
+
+static void printChecks(llvm::ArrayRef<Check> checks, llvm::raw_ostream &os) {
+  constexpr size_t widest = 44;
+  size_t names = 5, inputs = 6;
+  for (const Check &check : checks) {
+    names = std::max(names, columnsOf(printable(check.name)));
+    inputs =
+        std::max(inputs, std::min(widest, columnsOf(printable(check.inputs))));
+  }
+  os << "  " << padded("check", names) << "  result  "
+     << padded("inputs", inputs) << "  rule; detail\n";
+  for (const Check &check : checks) {
+    std::string name = printable(check.name),
+                families = printable(check.inputs);
+    os << "  " << padded(name, names) << "  "
+       << coloured(os, check.passed ? Colour::Good : Colour::Bad,
+                   check.passed ? "passed" : "FAILED")
+       << "  " << padded(oneLine(families, widest), inputs) << "  "
+       << printable(check.rule);
+    if (!check.detail.empty())
+      os << "; " << printable(check.detail);
+    os << "\n";
+  }
 }
 
 static void print(const Trial &trial, llvm::raw_ostream &os) {
@@ -121,24 +222,97 @@ static void print(const Trial &trial, llvm::raw_ostream &os) {
       os << " by " << trial.measurement->originalUs.size() << " pairs on ";
     os << printable(trial.measurement->device) << "\n";
   }
-  if (trial.evidence.checks.empty() &&
-      trial.evidence.level == EvidenceLevel::None)
-    return;
-  os << "  evidence " << nameOf(trial.evidence.level);
-  if (!trial.evidence.toolchain.empty())
-    os << ", " << printable(trial.evidence.toolchain);
-  if (!trial.evidence.sandbox.empty())
-    os << ", sandbox: " << printable(trial.evidence.sandbox);
-  os << "\n";
-  for (const Check &check : trial.evidence.checks) {
-    os << "    "
-       << coloured(os, check.passed ? Colour::Good : Colour::Bad,
-                   check.passed ? "passed" : "FAILED")
-       << " " << printable(check.name) << ": " << printable(check.rule);
-    if (!check.detail.empty())
-      os << "; " << printable(check.detail);
+  if (trial.evidence.level != EvidenceLevel::None) {
+    os << "  evidence " << nameOf(trial.evidence.level);
+    if (!trial.evidence.toolchain.empty())
+      os << ", " << printable(trial.evidence.toolchain);
+    if (!trial.evidence.sandbox.empty())
+      os << ", sandbox: " << printable(trial.evidence.sandbox);
     os << "\n";
   }
+  printChecks(trial.evidence.checks, os);
+}
+
+static void print(const TaskStrength &strength, llvm::raw_ostream &os) {
+  os << "task strength: " << strength.summary() << "\n";
+  size_t names = 5;
+  for (const DummyResult &dummy : strength.dummies)
+    names = std::max(names, columnsOf(printable(dummy.name)));
+  for (const DummyResult &dummy : strength.dummies) {
+    bool isBad = dummy.outcome == DummyResult::Outcome::Passed;
+    os << "  " << padded(printable(dummy.name), names) << "  "
+       << coloured(os, isBad ? Colour::Bad : Colour::None,
+                   padded(nameOf(dummy.outcome), 14));
+    if (!dummy.detail.empty())
+      os << "  " << oneLine(printable(dummy.detail), 100);
+    os << "\n";
+  }
+}
+
+namespace {
+
+/// What is said in the end, in either form.
+struct CheckReport {
+  const KernelTask &task;
+  const CheckOptions &options;
+  std::string candidateHash;
+  DeviceDescription device;
+  std::optional<TaskStrength> strength;
+  std::vector<Trial> trials;
+  std::string rejected; ///< Why there is no candidate.
+  std::string weak;
+
+  unsigned count(bool (*holds)(Verdict)) const {
+    return llvm::count_if(
+        trials, [&](const Trial &trial) { return holds(trial.verdict); });
+  }
+  int conclude(llvm::raw_ostream &os) const;
+  llvm::json::Value json() const;
+};
+
+} // namespace
+
+static bool isAccepted(Verdict verdict) { return verdict == Verdict::Accepted; }
+
+llvm::json::Value CheckReport::json() const {
+  llvm::json::Array sets;
+  for (const Trial &trial : trials)
+    sets.push_back(toJSON(trial));
+  llvm::json::Object object{{"format_version", reportVersion},
+                            {"kernel", llvm::json::fixUTF8(task.name)},
+                            {"task", task.key},
+                            {"candidate", candidateHash},
+                            {"rung", options.full ? "full" : "quick"},
+                            {"device", device.name},
+                            {"modelled", device.isVirtual},
+                            {"sets", std::move(sets)},
+                            {"equal", int64_t(count(isEqual))},
+                            {"accepted", int64_t(count(isAccepted))}};
+  if (strength)
+    object["strength"] = toJSON(*strength);
+  if (!rejected.empty())
+    object["rejected"] = llvm::json::fixUTF8(rejected);
+  if (!weak.empty())
+    object["weak"] = llvm::json::fixUTF8(weak);
+  return object;
+}
+
+int CheckReport::conclude(llvm::raw_ostream &os) const {
+  if (options.json)
+    os << printJson(json());
+  else if (!rejected.empty())
+    os << coloured(os, Colour::Bad, nameOf(Verdict::Rejected)) << ": "
+       << printable(rejected, true) << "\n";
+  else if (weak.empty())
+    os << count(isEqual) << " of " << trials.size() << " equal, "
+       << count(isAccepted) << " accepted\n";
+  if (!weak.empty()) {
+    os.flush();
+    llvm::errs() << "fsr-tune: " << printable(task.name) << ": "
+                 << printable(weak) << "\n";
+    return exits::weak;
+  }
+  return count(isEqual) ? 0 : exits::noneAccepted;
 }
 
 /// `candidate` with the parameters of --set fixed.
@@ -158,39 +332,47 @@ static llvm::Error fix(Candidate &candidate, const Parameters &fixed) {
   return llvm::Error::success();
 }
 
-llvm::Expected<int> fsr::checkAnswer(const KernelTask &task,
-                                     llvm::StringRef answer,
-                                     const CheckOptions &options) {
+llvm::Expected<int> fsr::checkCandidate(const KernelTask &task,
+                                        llvm::Expected<Candidate> candidate,
+                                        const CheckOptions &options) {
   llvm::raw_ostream &os = llvm::outs();
-  llvm::Expected<Candidate> candidate = parseAnswer(answer);
+  CheckReport report{task, options, "", {}, {}, {}, "", ""};
   if (!candidate) {
-    os << coloured(os, Colour::Bad, nameOf(Verdict::Rejected)) << ": "
-       << printable(llvm::toString(candidate.takeError()), true) << "\n";
-    return exits::noneAccepted;
+    report.rejected = llvm::toString(candidate.takeError());
+    return report.conclude(os);
   }
+  report.candidateHash = candidate->hash();
   if (llvm::Error error = fix(*candidate, options.fixed))
     return error;
   llvm::Expected<Bench> bench =
       openBench(task, options.device, options.allowUnsandboxed);
   if (!bench)
     return bench.takeError();
-  Checker checker(task, *candidate, *bench, options);
+  Checker checker(task, *bench, options);
   if (llvm::Error error = checker.start())
     return error;
-  // Untimed, an equal one stays undecided.
-  Verdict wanted = options.measure ? Verdict::Accepted : Verdict::Undecided;
-  unsigned tried = 0, good = 0;
+  report.device = checker.device;
+  if (options.strength) {
+    if (llvm::Error error = checker.testTask())
+      return error;
+    report.strength = checker.strength;
+    if (!options.json)
+      print(*report.strength, os);
+    if (report.strength->weakness()) {
+      report.weak = weaknessText(task, *report.strength);
+      return report.conclude(os);
+    }
+  }
   for (const Parameters &parameters :
        candidate->combinations(options.parameterSets)) {
-    llvm::Expected<Trial> trial = checker.run(parameters);
+    llvm::Expected<Trial> trial = checker.run(*candidate, parameters);
     if (!trial)
       return trial.takeError();
-    ++tried;
-    good += trial->verdict == wanted;
-    print(*trial, os);
-    os.flush(); // The next one may take minutes.
+    if (!options.json) {
+      print(*trial, os);
+      os.flush(); // The next one may take minutes.
+    }
+    report.trials.push_back(std::move(*trial));
   }
-  os << good << " of " << tried
-     << (options.measure ? " accepted\n" : " equal, not timed\n");
-  return good ? 0 : exits::noneAccepted;
+  return report.conclude(os);
 }

@@ -20,6 +20,7 @@ namespace exits {
 constexpr int trouble = 1;
 constexpr int usage = 2;
 constexpr int noneAccepted = 3;
+constexpr int weak = 4;
 constexpr int pending = 75; ///< EX_TEMPFAIL: come again.
 } // namespace exits
 
@@ -50,6 +51,9 @@ llvm::Expected<int> searchTask(const KernelTask &task,
 
 struct CheckOptions {
   std::string device;
+  bool full = true;      ///< The whole ladder; false: the quick rung.
+  bool strength = false; ///< The task itself is tested first.
+  bool json = false;
   bool allowUnsandboxed = false;
   Parameters fixed; ///< By --set.
   uint64_t seed = 0;
@@ -57,8 +61,10 @@ struct CheckOptions {
   /// False: equality decides alone.
   bool measure = true;
 };
-llvm::Expected<int> checkAnswer(const KernelTask &task, llvm::StringRef answer,
-                                const CheckOptions &options);
+/// `candidate` as it was read, or why it cannot be one.
+llvm::Expected<int> checkCandidate(const KernelTask &task,
+                                   llvm::Expected<Candidate> candidate,
+                                   const CheckOptions &options);
 
 } // namespace fsr
 

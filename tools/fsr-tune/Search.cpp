@@ -49,6 +49,11 @@ static int conclude(const KernelTask &task, const TuneOptions &options,
     os << "record   " << options.store << "/records/" << record.taskKey << "/"
        << record.target << "/" << record.id << "\n";
   }
+  if (!found.weak.empty()) {
+    llvm::errs() << "fsr-tune: " << name << ": " << printable(found.weak)
+                 << "\n";
+    return exits::weak;
+  }
   if (!found.trouble.empty()) {
     llvm::errs() << "fsr-tune: search cut short: "
                  << printable(found.trouble, /*keepLines=*/true) << "\n";

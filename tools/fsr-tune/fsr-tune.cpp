@@ -4,9 +4,11 @@
 // fsr-tune: a search on a task file, with no MLIR at hand. docs/tools.md is the
 // page.
 //
-// Exit status: 0 a winner; 1 trouble; 2 the command line cannot be used; 3
-// nothing was accepted; 75 answers are pending; 130 interrupted, and likewise
-// 128 and the number of another signal that ended it.
+// Exit status: 0 a winner, or a checked candidate that is equal; 1 trouble; 2
+// the command line cannot be used; 3 nothing was accepted, or every set of the
+// candidate was refused; 4 the task's workload is too weak; 75 answers are
+// pending; 130 interrupted, and likewise 128 and the number of another signal
+// that ended it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,14 +37,31 @@ cl::OptionCategory category("Options of fsr-tune");
 
 cl::SubCommand search("search", "Search for a faster kernel");
 cl::SubCommand show("show", "Say what a task is, in words");
-cl::SubCommand check("check", "Try one answer by hand; stores nothing");
+cl::SubCommand check("check", "Try one candidate by hand; stores nothing");
 
 cl::opt<std::string> taskFile(cl::Positional, cl::desc("TASK"), cl::Optional,
                               cl::sub(search), cl::sub(show), cl::sub(check),
                               cl::cat(category));
-cl::opt<std::string> answerFile(cl::Positional, cl::desc("ANSWER.md"),
-                                cl::Optional, cl::sub(check),
-                                cl::cat(category));
+cl::opt<std::string> candidateFile(cl::Positional, cl::desc("CANDIDATE"),
+                                   cl::Optional, cl::sub(check),
+                                   cl::cat(category));
+cl::opt<std::string> plan("plan", cl::value_desc("FILE"),
+                          cl::desc("The launch plan of a CANDIDATE.cu, as JSON "
+                                   "(default CANDIDATE.json)"),
+                          cl::sub(check), cl::cat(category));
+enum class Rung { Quick, Full };
+cl::opt<Rung> rung("rung", cl::init(Rung::Full), cl::desc("How far to go:"),
+                   cl::values(clEnumValN(Rung::Quick, "quick",
+                                         "What every candidate of a search "
+                                         "meets first"),
+                              clEnumValN(Rung::Full, "full",
+                                         "The whole ladder (default)")),
+                   cl::sub(check), cl::cat(category));
+cl::opt<bool> strength("strength",
+                       cl::desc("Test the task itself first, by dummies"),
+                       cl::sub(check), cl::cat(category));
+cl::opt<bool> json("json", cl::desc("One JSON object in place of the table"),
+                   cl::sub(check), cl::cat(category));
 cl::opt<std::string>
     device("device", cl::init("auto"), cl::value_desc("SPEC"),
            cl::desc("cuda, cuda:N, virtual, virtual:CHIP or "
@@ -206,12 +225,36 @@ static llvm::Expected<int> runSearchCommand(const KernelTask &task) {
   return searchTask(task, options);
 }
 
+/// An answer of an LLM, or a .cu file and its plan: what the files hold. What
+/// they say is not judged here.
+static llvm::Error readCandidate(std::string &text,
+                                 std::optional<std::string> &planText) {
+  auto read = [](llvm::StringRef path, std::string &into) -> llvm::Error {
+    llvm::Expected<std::string> bytes = readFile(path, maxAnswerBytes);
+    if (!bytes)
+      return makeError(ErrorKind::BadInput, llvm::toString(bytes.takeError()));
+    into = std::move(*bytes);
+    return llvm::Error::success();
+  };
+  if (llvm::Error error = read(candidateFile, text))
+    return error;
+  llvm::StringRef stem = candidateFile;
+  if (!stem.consume_back(".cu") && plan.empty())
+    return llvm::Error::success();
+  return addContext(
+      read(plan.empty() ? (stem + ".json").str() : plan, planText.emplace()),
+      "the plan of " + candidateFile);
+}
+
 static llvm::Expected<int> runCheckCommand(const KernelTask &task) {
   CheckOptions options;
   options.device = device;
   options.allowUnsandboxed = allowUnsandboxed;
   options.seed = seed;
   options.measure = !noTiming;
+  options.full = rung == Rung::Full;
+  options.strength = strength;
+  options.json = json;
   for (llvm::StringRef one : fixed) {
     auto [name, text] = one.split('=');
     int64_t value = 0;
@@ -220,17 +263,20 @@ static llvm::Expected<int> runCheckCommand(const KernelTask &task) {
                        "option set: got '" + one + "', wanted NAME=INTEGER");
     options.fixed[name.str()] = value;
   }
-  llvm::Expected<std::string> answer = readFile(answerFile, maxAnswerBytes);
-  if (!answer)
-    return makeError(ErrorKind::BadInput, llvm::toString(answer.takeError()));
-  return checkAnswer(task, *answer, options);
+  std::string text;
+  std::optional<std::string> planText;
+  if (llvm::Error error = readCandidate(text, planText))
+    return error;
+  return checkCandidate(
+      task, planText ? parseCandidate(text, *planText) : parseAnswer(text),
+      options);
 }
 
 static llvm::Expected<int> run() {
   if (!taskFile.getNumOccurrences())
     return makeError(ErrorKind::BadInput, "TASK is missing; see --help");
-  if (check && !answerFile.getNumOccurrences())
-    return makeError(ErrorKind::BadInput, "ANSWER.md is missing; see --help");
+  if (check && !candidateFile.getNumOccurrences())
+    return makeError(ErrorKind::BadInput, "CANDIDATE is missing; see --help");
   llvm::Expected<KernelTask> task = readTask(taskFile);
   if (!task)
     return task.takeError();

@@ -4,18 +4,36 @@
 // The child processes of FSR, in one file that can be copied to another
 // machine: `compile` takes LLM text through NVRTC in a sandbox, `device` runs
 // kernels; both speak frames on standard input and output, and are started by
-// FSR. `tool` holds a program of the toolkit to its files. `run` is for people:
-// one kernel on the virtual device.
+// FSR. `tool` holds a program of the toolkit to its files. `replay` is a
+// `device` that starts itself under compute-sanitizer. `run` is for people: one
+// kernel on the virtual device.
 //
 //===----------------------------------------------------------------------===//
 
 #include "fsr/Toolchain/Toolchain.h"
 #ifdef FSR_HAVE_DEVICE_WORKER
+#include "fsr/Support/Subprocess.h"
 #include "fsr/Worker/Worker.h"
 #endif
 
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
+
+#ifdef FSR_HAVE_DEVICE_WORKER
+/// Beside the toolkit, which keeps it in a folder of its own, else on PATH.
+static std::string findSanitizer() {
+  if (llvm::Expected<fsr::Toolkit> toolkit = fsr::findToolkit()) {
+    for (const char *place :
+         {"/bin/compute-sanitizer", "/compute-sanitizer/compute-sanitizer"})
+      if (llvm::sys::fs::can_execute(toolkit->root + place))
+        return toolkit->root + place;
+  } else {
+    llvm::consumeError(toolkit.takeError());
+  }
+  return fsr::findOnPath("compute-sanitizer");
+}
+#endif
 
 int main(int argc, char **argv) {
   llvm::StringRef mode = argc > 1 ? argv[1] : "";
@@ -25,7 +43,9 @@ int main(int argc, char **argv) {
     return fsr::toolWorkerMain(argc, argv);
 #ifdef FSR_HAVE_DEVICE_WORKER
   if (mode == "device")
-    return fsr::deviceWorkerMain(argc, argv);
+    return fsr::deviceWorkerMain(argc, argv, findSanitizer());
+  if (mode == "replay")
+    return fsr::replayWorkerMain(argc, argv);
   if (mode == "run")
     return fsr::runWorkerMain(argc, argv);
 #endif
@@ -34,6 +54,7 @@ int main(int argc, char **argv) {
                        "[ARGUMENT...]\n"
 #ifdef FSR_HAVE_DEVICE_WORKER
                        "       fsr-worker device [--device=DEVICE]\n"
+                       "       fsr-worker replay FILE [--device=DEVICE]\n"
                        "       fsr-worker run FILE --kernel=NAME [OPTION...]\n"
 #endif
                        "compile and device speak frames on standard input and "

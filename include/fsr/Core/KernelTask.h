@@ -104,11 +104,14 @@ struct WorkEstimate {
 /// small), zeros, denormal, iota, tails(deviation, p, size), spike(deviation,
 /// value), shiftednormal(low, high, deviation), shifteduniform(low, high,
 /// half), sines(low, high), zipf(low, high), sorted(low, high), reversed(low,
-/// high), gram(rows). docs/formats/task.md says what each is.
+/// high), gram(rows), drifting(mean, deviation). docs/formats/task.md says what
+/// each is.
 struct FillRecipe {
   std::string family = "normal";
   std::vector<double> parameters;
 
+  /// What buffers of a type get where no workload is given.
+  static FillRecipe standard(ElementType element);
   static llvm::Expected<FillRecipe> parse(llvm::StringRef text);
   std::string print() const;
 };

@@ -15,7 +15,7 @@
 #ifndef FSR_DEVICE_DEVICE_H
 #define FSR_DEVICE_DEVICE_H
 
-#include "fsr/Core/Trial.h"
+#include "fsr/Core/TaskStrength.h"
 
 #include <chrono>
 #include <memory>
@@ -79,6 +79,12 @@ struct EvaluateRequest {
   EvaluateOptions options;
 };
 
+struct StrengthRequest {
+  const KernelTask *task = nullptr;
+  std::string referenceImage;
+  uint64_t seed = 0;
+};
+
 struct EvaluateResult {
   Verdict verdict = Verdict::Rejected;
   std::string message;
@@ -96,6 +102,9 @@ public:
   virtual llvm::Error probe() = 0;
   virtual llvm::Expected<EvaluateResult>
   evaluate(const EvaluateRequest &request) = 0;
+  /// Holds dummies against the task, by the checks that candidates meet.
+  virtual llvm::Expected<std::vector<DummyResult>>
+  testStrength(const StrengthRequest &request) = 0;
 };
 
 /// How long a worker may stay silent where it has set no deadline itself.
@@ -104,7 +113,8 @@ struct DeviceTimeouts {
   std::chrono::milliseconds probe{30000};
   std::chrono::milliseconds image{60000};
   std::chrono::milliseconds firstPhase{60000}; ///< Evaluate to `started`.
-  std::chrono::milliseconds evaluate{1800000}; ///< The whole of one request.
+  /// The whole of one evaluation, or of one test of a task.
+  std::chrono::milliseconds evaluate{1800000};
 };
 
 /// Opens `spec`: "cuda", "cuda:N", "virtual", "virtual:CHIP", "exec:COMMAND" (a

@@ -5,8 +5,8 @@
 // (fsr/Support/Frame.h). docs/formats/worker-protocol.md is the reference. The
 // parent asks:
 //
-//   {"op":"hello","protocol":1}
-//       -> {"event":"hello","protocol":1,"description":{…}}
+//   {"op":"hello","protocol":2}
+//       -> {"event":"hello","protocol":2,"description":{…}}
 //   {"op":"probe"}                        allocate, launch, copy, compare
 //       -> {"event":"done"}
 //   {"op":"image","hash":H} + blob        kept by hash for later requests
@@ -18,6 +18,9 @@
 //       -> any number of {"event":"started","phase":P,"deadline_ms":N}
 //       -> {"event":"result","verdict":V,"message":M,"measurement":{…}?,
 //           "evidence":{…}}
+//   {"op":"strength","task":{…},"reference":H,"seed":"hex"}
+//       -> any number of {"event":"started","phase":P,"deadline_ms":N}
+//       -> {"event":"strength","dummies":[…]}
 //
 // Any request may end in {"event":"error","kind":K,"message":M} instead: the
 // tool is broken, not the candidate. A deadline counts from its `started`; each
@@ -35,7 +38,7 @@
 
 namespace fsr {
 
-constexpr int64_t workerProtocolVersion = 1;
+constexpr int64_t workerProtocolVersion = 2;
 
 /// An evaluate request as it travels: images by hash.
 struct WireEvaluate {
@@ -48,6 +51,24 @@ struct WireEvaluate {
   std::vector<KernelResources> referenceResources, candidateResources;
 };
 
+/// A strength request, likewise.
+struct WireStrength {
+  KernelTask task;
+  std::string referenceHash;
+  uint64_t seed = 0;
+};
+
+/// Its answer.
+struct WireDummies {
+  std::vector<DummyResult> dummies;
+};
+
+llvm::json::Value toJSON(const WireStrength &value);
+bool fromJSON(const llvm::json::Value &json, WireStrength &value,
+              llvm::json::Path path);
+llvm::json::Value toJSON(const WireDummies &value);
+bool fromJSON(const llvm::json::Value &json, WireDummies &value,
+              llvm::json::Path path);
 llvm::json::Value toJSON(const WireEvaluate &value);
 bool fromJSON(const llvm::json::Value &json, WireEvaluate &value,
               llvm::json::Path path);

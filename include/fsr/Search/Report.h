@@ -30,6 +30,7 @@ struct KernelOutcome {
   std::vector<std::string> pending;
   std::vector<RoundSummary> rounds; ///< Of that search.
   std::string stop;                 ///< Why it ended; empty without one.
+  std::optional<TaskStrength> strength;
 };
 
 /// Puts down what a search found. Where there is no winner, reason, detail and

@@ -71,14 +71,16 @@ struct SearchEvent {
     Asked,
     Answered,
     Pending,
-    Finished,  ///< A trial.
-    RoundEnded ///< All of a round's answers are tried.
+    Finished,   ///< A trial.
+    RoundEnded, ///< All of a round's answers are tried.
+    Tested      ///< The task itself, before the first request.
   } kind;
   int64_t round = 0, slot = 0;
   const Trial *trial = nullptr; ///< Finished only.
   /// The best so far, with its interval; null where there is none yet.
   const Trial *best = nullptr;
-  const RoundSummary *summary = nullptr; ///< RoundEnded only.
+  const RoundSummary *summary = nullptr;  ///< RoundEnded only.
+  const TaskStrength *strength = nullptr; ///< Tested only.
 };
 
 /// What is to come, before the first request of a search that may cost money.
@@ -112,6 +114,7 @@ enum class SearchStop {
   Pending,  ///< Answers are still to come.
   Budget,   ///< `SearchOutcome::budget` says which cap has no room.
   Trouble,  ///< `SearchOutcome::trouble` says what.
+  Weak,     ///< The task's inputs cannot tell right from wrong.
 };
 llvm::StringRef nameOf(SearchStop stop);
 
@@ -127,6 +130,10 @@ struct SearchOutcome {
   /// The cap that left requests unasked, or empty. No fault: under a higher one
   /// the same search goes on.
   std::string budget;
+  /// Why the task cannot be searched as it is, and what to do; or empty.
+  std::string weak;
+  /// How the task stood its test, as far as one was needed.
+  std::optional<TaskStrength> strength;
   unsigned asked = 0, reused = 0;
 };
 
@@ -159,6 +166,9 @@ llvm::Expected<CandidateBuild> buildCandidate(const KernelTask &task,
 /// Reads an answer: one fenced `cuda` block and one fenced `json` block. An
 /// error (BadInput) is the sentence the LLM gets back.
 llvm::Expected<Candidate> parseAnswer(llvm::StringRef answer);
+/// The same of the two blocks by themselves.
+llvm::Expected<Candidate> parseCandidate(llvm::StringRef source,
+                                         llvm::StringRef plan);
 
 } // namespace fsr
 

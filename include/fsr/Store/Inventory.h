@@ -13,7 +13,7 @@
 #ifndef FSR_STORE_INVENTORY_H
 #define FSR_STORE_INVENTORY_H
 
-#include "fsr/Core/Trial.h"
+#include "fsr/Core/TaskStrength.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 
@@ -39,7 +39,8 @@ struct StoreEntry {
 
   std::string taskKey; ///< Of a mark.
   /// Where it is whole: what it is.
-  std::variant<std::monostate, Record, Trial, Talk, KernelTask> content;
+  std::variant<std::monostate, Record, Trial, Talk, KernelTask, TaskStrength>
+      content;
   /// The bytes that were verified: names within the folder `path`, or one
   /// nameless file at `path`.
   std::vector<std::pair<std::string, std::string>> files;
@@ -51,8 +52,8 @@ struct StoreEntry {
 };
 
 /// Calls `visit` with every entry of the store in `folder`, in the order of
-/// the paths within records, searches, tasks, talks and trials. With `taskKey`,
-/// only those of one task.
+/// the paths within records, searches, strength, tasks, talks and trials. With
+/// `taskKey`, only those of one task.
 llvm::Error forEachEntry(llvm::StringRef folder, llvm::StringRef taskKey,
                          llvm::function_ref<llvm::Error(StoreEntry &)> visit);
 
@@ -67,10 +68,11 @@ llvm::Error forEachSpendingFault(
 struct TaskHistory {
   std::string key;
   std::optional<KernelTask> task;
-  std::vector<Record> records; ///< Without fatbins; the best first.
-  std::vector<Trial> trials;   ///< By round, slot and parameters.
-  std::vector<Talk> talks;     ///< By round and slot.
-  bool unfinished = false;     ///< A search of it has not ended.
+  std::vector<Record> records;         ///< Without fatbins; the best first.
+  std::vector<Trial> trials;           ///< By round, slot and parameters.
+  std::vector<Talk> talks;             ///< By round and slot.
+  std::vector<TaskStrength> strengths; ///< One a kind of device.
+  bool unfinished = false;             ///< A search of it has not ended.
 
   /// Of the task, else of a record or a talk; empty where none names it.
   llvm::StringRef kernelName() const;
@@ -115,7 +117,8 @@ struct PruneReport {
 };
 
 /// Removes all records but the best `keep` a task and target and, where asked,
-/// all trials and talks. Tasks, and what cannot be verified, stay.
+/// all trials, with the tests of their tasks, and talks. Tasks, and what cannot
+/// be verified, stay.
 llvm::Expected<PruneReport> pruneStore(llvm::StringRef folder,
                                        const PruneOptions &options);
 

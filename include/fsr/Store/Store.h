@@ -21,7 +21,7 @@
 #ifndef FSR_STORE_STORE_H
 #define FSR_STORE_STORE_H
 
-#include "fsr/Core/Trial.h"
+#include "fsr/Core/TaskStrength.h"
 
 #include <memory>
 #include <optional>
@@ -67,6 +67,12 @@ public:
   /// run again.
   virtual llvm::Expected<std::optional<Trial>>
   findTrial(llvm::StringRef taskKey, llvm::StringRef trialKey) = 0;
+  /// How a task stood its own test; the latest stays.
+  virtual llvm::Error addStrength(const TaskStrength &strength) = 0;
+  /// Nothing for one that is damaged or of an unknown version: a test can be
+  /// made again. Whether it is about the task as it is now is the caller's.
+  virtual llvm::Expected<std::optional<TaskStrength>>
+  findStrength(llvm::StringRef taskKey, bool isModelled) = 0;
   /// The first whole talk of a round and slot stays; a damaged one is moved
   /// aside, to a name that is never read.
   virtual llvm::Error addTalk(const Talk &talk) = 0;

@@ -13,16 +13,35 @@
 
 #include "fsr/Backend/Backend.h"
 
+#include <chrono>
+#include <string>
+#include <vector>
+
 namespace fsr {
+
+/// How a candidate that won is looked at by compute-sanitizer.
+struct SanitizerSetup {
+  std::string tool;              ///< Its path; empty: it is not installed.
+  std::vector<std::string> self; ///< This program, as it is started.
+  std::string device;            ///< "cuda:0"
+  std::chrono::milliseconds limit{60000}; ///< Of one tool.
+};
 
 /// Serves the protocol on the two descriptors until the peer closes or a fault
 /// ends the context. Returns the exit status: 0 closed, 3 the context is dead
 /// (the answer was sent before), 1 anything else.
-int serveDevice(Backend &backend, int in, int out);
+int serveDevice(Backend &backend, int in, int out,
+                const SanitizerSetup *sanitizer = nullptr);
 
 /// The body of `fsr-worker device [--device=DEVICE]`, given its whole command
-/// line. What cannot be opened is answered to the peer's hello, and status 1.
-int deviceWorkerMain(int argc, char **argv);
+/// line and where compute-sanitizer is. What cannot be opened is answered to
+/// the peer's hello, and status 1.
+int deviceWorkerMain(int argc, char **argv, std::string sanitizer = "");
+
+/// The body of `fsr-worker replay FILE [--device=DEVICE]`.
+int replayWorkerMain(int argc, char **argv);
+/// One launch of what the file describes.
+llvm::Error replayOnce(Backend &backend, llvm::StringRef path);
 
 /// The body of `fsr-worker run`: one kernel on the virtual device, for people.
 int runWorkerMain(int argc, char **argv);

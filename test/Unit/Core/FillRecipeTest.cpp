@@ -45,7 +45,8 @@ TEST(FillRecipe, EveryFamilyRoundTrips) {
                                "zipf(0, 255)",
                                "sorted(-1, 1)",
                                "reversed(-1, 1)",
-                               "gram(2048)"})
+                               "gram(2048)",
+                               "drifting(0, 2)"})
     EXPECT_EQ(reprint(text), text);
 }
 
@@ -70,6 +71,7 @@ TEST(FillRecipe, Refused) {
   refused("zeros(1)", "got 1 parameters, wanted zeros");
   refused("uniform", "wanted uniform(low, high)");
   refused("normal(0, -1)", "wanted a deviation of at least 0");
+  refused("drifting(0, -1)", "wanted a deviation of at least 0");
   refused("uniform(2, 1)", "wanted low <= high");
   refused("loguniform(0, 1)", "wanted low > 0");
   refused("loguniform(-1, 1)", "wanted low > 0");

@@ -9,14 +9,16 @@
 //                    -- WORKER…
 //
 // A fault is MOMENT:STEP[;STEP]…, or `none`; one an evaluate request, in order,
-// and the last repeats. Those of `hello` and `probe` hold for the whole life.
+// and the last repeats. Those of `hello`, `probe` and `strength` hold for the
+// whole life.
 // With --lives each start of the program adds a byte to FILE and takes the list
 // of its turn (lists are split by --then; the last repeats). --log adds a line
 // for each request: op, then hashes and sizes.
 //
-// Moments: the answer to `hello` or `probe`; a request `evaluate`, before the
-// worker gets it; its `result`; else the first `started` whose phase begins so.
-// Steps, with the frame at hand, which goes on last unless a step said when:
+// Moments: the answer to `hello`, `probe` or `strength`; a request `evaluate`,
+// before the worker gets it; its `result`; else the first `started` whose phase
+// begins so. Steps, with the frame at hand, which goes on last unless a step
+// said when:
 //
 //   PATH=VALUE      sets a field (evidence.checks.0.passed=false); JSON, or
 //   text send            hands the frame on die, exit=N     SIGKILL, or an end
@@ -338,7 +340,8 @@ int main(int argc, char **argv) {
       lists.emplace_back();
     } else {
       Fault fault = parseFault(arg);
-      bool stands = fault.moment == "hello" || fault.moment == "probe";
+      bool stands = fault.moment == "hello" || fault.moment == "probe" ||
+                    fault.moment == "strength";
       (stands ? lists.back().standing : lists.back().requests)
           .push_back(std::move(fault));
     }

@@ -246,3 +246,49 @@ TEST(Protocol, DescriptionComesBackAndIsChecked) {
   (*json.getAsObject()->getObject("limits"))["block"] = Object{};
   EXPECT_NE(refusal(json, back).find("block"), std::string::npos);
 }
+
+TEST(Strength, RequestRoundTrips) {
+  WireStrength wire;
+  wire.task = smallTask();
+  wire.referenceHash = std::string(64, 'a');
+  wire.seed = 0xfedcba9876543210;
+  Value json = toJSON(wire);
+  WireStrength back;
+  EXPECT_EQ(refusal(json, back), "");
+  EXPECT_EQ(back.seed, wire.seed);
+  EXPECT_EQ(back.referenceHash, wire.referenceHash);
+  EXPECT_EQ(back.task.reference.ptx, "");
+  Object object = *json.getAsObject();
+  object["seed"] = "12";
+  EXPECT_EQ(refusal(Value(Object(object)), back),
+            "expected 16 hex digits at it.seed");
+  object["seed"] = std::string(16, '0');
+  object["reference"] = "/etc/passwd";
+  EXPECT_EQ(refusal(Value(Object(object)), back),
+            "expected 64 hex digits at it.reference");
+}
+
+TEST(Strength, AnswersAreBounded) {
+  WireDummies told;
+  auto read = [&](Value dummies) {
+    return refusal(Value(Object{{"dummies", std::move(dummies)}}), told);
+  };
+  auto one = [](llvm::StringRef name, llvm::StringRef outcome) {
+    return Object{{"name", name}, {"outcome", outcome}};
+  };
+  EXPECT_EQ(read(llvm::json::Array{one("zeros", "refused")}), "");
+  // Nothing tried is nothing proved.
+  EXPECT_EQ(read(llvm::json::Array{}),
+            "expected 1 to 64 dummies at it.dummies");
+  llvm::json::Array many;
+  for (int i = 0; i < 65; ++i)
+    many.push_back(one("zeros", "refused"));
+  EXPECT_EQ(read(std::move(many)), "expected 1 to 64 dummies at it.dummies");
+  EXPECT_NE(read(llvm::json::Array{one("zeros", "fine")}), "");
+  EXPECT_NE(read(llvm::json::Array{one("", "refused")}), "");
+  EXPECT_NE(read(Value(nullptr)), "");
+  Object hostile = one("zeros", "refused");
+  hostile["detail"] = std::string(100000, 'x') + "\x1b[31m";
+  EXPECT_EQ(read(llvm::json::Array{std::move(hostile)}), "");
+  EXPECT_LT(told.dummies[0].detail.size(), 5000u);
+}

@@ -538,8 +538,8 @@ TEST_F(WorkerClient, KilledAtAnyMomentTheResultIsOneAndRight) {
 }
 
 TEST_F(WorkerClient, HelloIsChecked) {
-  std::string error = open("hello:protocol=2");
-  EXPECT_TRUE(contains(error, "protocol version: got 2, wanted 1")) << error;
+  std::string error = open("hello:protocol=1");
+  EXPECT_TRUE(contains(error, "protocol version: got 1, wanted 2")) << error;
   error = openSpec(std::string("exec:") + FSR_WORKER +
                    " device --device=virtual:sm_1");
   EXPECT_TRUE(contains(error, "worker: no virtual device is a 'sm_1'"))
@@ -611,4 +611,52 @@ TEST_F(WorkerClient, ImagesThatCannotTravelAreRefused) {
   EXPECT_TRUE(contains(evaluate(), "error bad-input: an image of 0 bytes"));
   request.candidateImage.assign((size_t(256) << 20) + 1, 'x');
   EXPECT_TRUE(contains(evaluate(), "error bad-input: an image of 268435457"));
+}
+
+TEST_F(WorkerClient, TestsATask) {
+  StrengthRequest strength;
+  strength.task = &task;
+  strength.referenceImage = request.referenceImage;
+  ASSERT_EQ(open("none"), "");
+  auto told = device->testStrength(strength);
+  ASSERT_TRUE(bool(told)) << llvm::toString(told.takeError());
+  EXPECT_EQ(told->size(), 17u);
+  for (const DummyResult &dummy : *told)
+    EXPECT_TRUE(dummy.outcome == DummyResult::Outcome::Refused ||
+                dummy.outcome == DummyResult::Outcome::NotApplicable)
+        << dummy.name << ": " << nameOf(dummy.outcome).str();
+  // The original's image is there now.
+  EXPECT_TRUE(isAccepted(evaluate()));
+  EXPECT_EQ(operations(), "hello\nimage\nstrength\nimage\nevaluate\n");
+  strength.referenceImage = "";
+  EXPECT_TRUE(
+      contains(llvm::toString(device->testStrength(strength).takeError()),
+               "an image of 0 bytes"));
+  // What cannot be loaded is the tool's error, said once.
+  strength.referenceImage = "no image";
+  auto bad = device->testStrength(strength);
+  ASSERT_FALSE(bool(bad));
+  EXPECT_FALSE(contains(llvm::toString(bad.takeError()), "repeated"));
+}
+
+TEST_F(WorkerClient, AWorkerThatIsLostInATestIsAnErrorAfterTwo) {
+  StrengthRequest strength;
+  strength.task = &task;
+  strength.referenceImage = request.referenceImage;
+  for (auto [fault, why] :
+       {std::pair<llvm::StringRef, llvm::StringRef>(
+            "strength:die", "testing the task: the worker died: killed by "
+                            "SIGKILL in phase 'original-"),
+        {"strength:dummies=[]", "expected 1 to 64 dummies"},
+        {"strength:dummies.0.outcome=fine", "expected an outcome"}}) {
+    ASSERT_EQ(open(fault), "");
+    auto told = device->testStrength(strength);
+    ASSERT_FALSE(bool(told));
+    std::string error = llvm::toString(told.takeError());
+    EXPECT_TRUE(contains(error, why)) << error;
+    EXPECT_TRUE(contains(error, "repeated on a healthy worker")) << error;
+  }
+  ASSERT_EQ(open("strength:die --then none"), "");
+  auto told = device->testStrength(strength);
+  EXPECT_TRUE(bool(told)) << llvm::toString(told.takeError());
 }

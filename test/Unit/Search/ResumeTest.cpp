@@ -52,6 +52,13 @@ public:
   llvm::Error addTrial(const Trial &trial) override {
     return write([&] { return store->addTrial(trial); });
   }
+  llvm::Error addStrength(const TaskStrength &strength) override {
+    return write([&] { return store->addStrength(strength); });
+  }
+  llvm::Expected<std::optional<TaskStrength>>
+  findStrength(llvm::StringRef taskKey, bool isModelled) override {
+    return read([&] { return store->findStrength(taskKey, isModelled); });
+  }
   llvm::Error prepareTalks(llvm::StringRef taskKey) override {
     return read([&] { return store->prepareTalks(taskKey); });
   }
@@ -263,8 +270,8 @@ TEST_F(ResumeTest, KilledAgainAndAgain) {
                       .starts_with("the process was killed"))
           << outcome.trouble;
   } while (!HasFailure() && tree(killed.path) != tree(folder.path));
-  // 4 answers, 10 trials, 2 records, and the mark that goes.
-  EXPECT_EQ(runs, 17u);
+  // The task's test, 4 answers, 10 trials, 2 records, and the mark that goes.
+  EXPECT_EQ(runs, 18u);
 }
 
 TEST_F(ResumeTest, ARecordWithoutItsTrialIsTheTrial) {

@@ -151,13 +151,23 @@ public:
 class FakeDevice final : public Device {
 public:
   DeviceDescription description;
-  unsigned full = 0, quick = 0, probes = 0;
-  std::string fault;               ///< What a probe finds.
-  std::vector<std::string> images; ///< As they were evaluated.
+  unsigned full = 0, quick = 0, probes = 0, tests = 0;
+  std::vector<DummyResult> dummies;   ///< What a test of a task gives.
+  std::vector<std::string> workloads; ///< The fills that were tested.
+  std::string fault;                  ///< What a probe finds.
+  std::vector<std::string> images;    ///< As they were evaluated.
 
   FakeDevice() {
     description.name = "Fake GPU";
     description.chip = "sm_90";
+    dummies.emplace_back();
+    dummies[0].name = "zeros";
+  }
+  llvm::Expected<std::vector<DummyResult>>
+  testStrength(const StrengthRequest &request) override {
+    ++tests;
+    workloads.push_back(fillsText(*request.task, request.task->workload[0]));
+    return dummies;
   }
   llvm::Expected<DeviceDescription> describe() override { return description; }
   llvm::Error probe() override {

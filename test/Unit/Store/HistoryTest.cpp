@@ -50,6 +50,49 @@ TEST_F(HistoryTest, TrialRoundTrip) {
   EXPECT_FALSE(findTrial(trial.key()));
 }
 
+TEST_F(HistoryTest, StrengthRoundTrip) {
+  TaskStrength strength = sampleStrength();
+  auto find = [&](bool isModelled) -> std::optional<TaskStrength> {
+    return llvm::cantFail(store->findStrength(taskKey, isModelled));
+  };
+  EXPECT_FALSE(find(false));
+  expectSuccess(store->addStrength(strength));
+  EXPECT_FALSE(find(true)); // Of another kind of device.
+  ASSERT_TRUE(find(false));
+  EXPECT_EQ(printJson(toJSON(*find(false))), printJson(toJSON(strength)));
+  // The latest stays: the workload may have changed.
+  strength.givenDigest = std::string(64, 'e');
+  expectSuccess(store->addStrength(strength));
+  EXPECT_EQ(find(false)->givenDigest, strength.givenDigest);
+}
+
+TEST_F(HistoryTest, EveryChangedByteOfAStrengthShows) {
+  expectSuccess(store->addStrength(sampleStrength()));
+  std::string path = folder / ("strength/" + taskKey + "/gpu.json");
+  std::string text = contentOf(path);
+  for (size_t i = 0; i < text.size(); i += 7) {
+    if (isspace(text[i]))
+      continue;
+    std::string changed = text;
+    changed[i] = changed[i] == 'x' ? 'y' : 'x';
+    overwrite(path, changed);
+    EXPECT_FALSE(llvm::cantFail(store->findStrength(taskKey, false))) << i;
+  }
+  overwrite(path, text);
+  // Under another kind's name it is another's.
+  overwrite(folder / ("strength/" + taskKey + "/virtual.json"), text);
+  EXPECT_FALSE(llvm::cantFail(store->findStrength(taskKey, true)));
+}
+
+TEST_F(HistoryTest, AStrengthOfALaterVersionIsNoneAndStays) {
+  std::string path = folder / ("strength/" + taskKey + "/gpu.json");
+  std::string later = "{\"format_version\": 99}";
+  overwrite(path, later);
+  EXPECT_FALSE(llvm::cantFail(store->findStrength(taskKey, false)));
+  expectSuccess(store->addStrength(sampleStrength()));
+  EXPECT_EQ(contentOf(path), later);
+}
+
 TEST_F(HistoryTest, FirstTrialStays) {
   Trial trial = sampleTrial();
   expectSuccess(store->addTrial(trial));

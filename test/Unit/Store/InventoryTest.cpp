@@ -25,6 +25,7 @@ protected:
     expectSuccess(store->addTrial(sampleTrial()));
     expectSuccess(store->addTalk(sampleTalk()));
     expectSuccess(store->addTask(sampleTask()));
+    expectSuccess(store->addStrength(sampleStrength()));
   }
 
   /// State and note by path.
@@ -47,6 +48,7 @@ protected:
     return "trials/" + taskKey + "/" + sampleTrial().key() + ".json";
   }
   std::string taskPath() { return "tasks/" + taskKey + ".json"; }
+  std::string strengthPath() { return "strength/" + taskKey + "/gpu.json"; }
   std::string talkPath() { return "talks/" + taskKey + "/r1-s2"; }
 
   Record record;
@@ -57,9 +59,9 @@ TEST_F(InventoryTest, EmptyStore) { EXPECT_TRUE(walk().empty()); }
 TEST_F(InventoryTest, WholeThings) {
   fill();
   auto found = walk();
-  ASSERT_EQ(found.size(), 4u);
+  ASSERT_EQ(found.size(), 5u);
   for (const std::string &path :
-       {recordPath(), trialPath(), talkPath(), taskPath()}) {
+       {recordPath(), trialPath(), talkPath(), taskPath(), strengthPath()}) {
     ASSERT_TRUE(found.count(path)) << path;
     EXPECT_EQ(found[path].first, State::Whole);
   }
@@ -76,7 +78,7 @@ TEST_F(InventoryTest, VerifiedBytesAreThoseOnDisk) {
     }
     return llvm::Error::success();
   }));
-  EXPECT_EQ(files, 4u + 3u + 1u + 1u);
+  EXPECT_EQ(files, 4u + 3u + 1u + 1u + 1u);
 }
 
 TEST_F(InventoryTest, EachChangedFileIsAFault) {
@@ -85,7 +87,7 @@ TEST_F(InventoryTest, EachChangedFileIsAFault) {
        {recordPath() + "/id", recordPath() + "/record.json",
         recordPath() + "/kernel.cu", recordPath() + "/kernel.fatbin",
         talkPath() + "/request.md", talkPath() + "/answer.md",
-        talkPath() + "/talk.json", trialPath(), taskPath()}) {
+        talkPath() + "/talk.json", trialPath(), taskPath(), strengthPath()}) {
     std::string before = contentOf(folder / path);
     std::string after = before;
     after[after.size() / 2] ^= 1;
@@ -171,7 +173,7 @@ TEST_F(InventoryTest, WhatIsNoThingOfAStore) {
   overwrite(folder / "tasks/notes.txt", "");
   overwrite(folder / "records/.gitkeep", "");
   auto found = walk();
-  EXPECT_EQ(found.size(), 4u + 5u);
+  EXPECT_EQ(found.size(), 5u + 5u);
   EXPECT_EQ(found["talks/" + taskKey + "/.fsr-staging-1-1"].first,
             State::Unfinished);
   EXPECT_EQ(found["talks/" + taskKey + "/r1-s2.damaged-1"].first,
@@ -186,7 +188,7 @@ TEST_F(InventoryTest, OneTaskOnly) {
   Trial other = sampleTrial();
   other.taskKey = sha256("another task");
   expectSuccess(store->addTrial(other));
-  EXPECT_EQ(walk().size(), 5u);
+  EXPECT_EQ(walk().size(), 6u);
   size_t seen = 0;
   expectSuccess(forEachEntry(folder.path, other.taskKey, [&](StoreEntry &e) {
     ++seen;

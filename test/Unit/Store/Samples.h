@@ -62,6 +62,20 @@ inline Trial sampleTrial() {
   return trial;
 }
 
+inline TaskStrength sampleStrength() {
+  TaskStrength strength;
+  strength.taskKey = sha256("task");
+  strength.device = "NVIDIA H200";
+  strength.givenDigest = std::string(64, 'd');
+  strength.workload.resize(1);
+  strength.workload[0].fills.resize(1);
+  strength.dummies.resize(2);
+  strength.dummies[0].name = "zeros";
+  strength.dummies[1].name = "reversed";
+  strength.dummies[1].outcome = DummyResult::Outcome::NotApplicable;
+  return strength;
+}
+
 inline KernelTask sampleTask() {
   KernelTask task;
   task.name = "copy";

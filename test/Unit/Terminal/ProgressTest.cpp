@@ -103,6 +103,9 @@ TEST(ProgressLog, IsOneWriteALine) {
   trial.measurement->speedupHigh = 2.1;
   RoundSummary summary;
   summary.verdicts = {{Verdict::Accepted, 1}};
+  TaskStrength strength;
+  strength.dummies.resize(14);
+  progress.event({Kind::Tested, 1, 0, nullptr, nullptr, nullptr, &strength}, 0);
   progress.event({Kind::Asked, 1, 1}, 0);
   progress.event({Kind::Answered, 1, 1}, 0);
   progress.event({Kind::Finished, 1, 1, &trial, &trial}, 0);
@@ -111,6 +114,7 @@ TEST(ProgressLog, IsOneWriteALine) {
   progress.event({Kind::Asked, 2, 1}, 0);
   EXPECT_EQ(os.all,
             (std::vector<std::string>{
+                "fsr: soft?[2Jmax: task strength: 14 dummies, all refused\n",
                 "fsr: soft?[2Jmax r1-s1: asking\n",
                 "fsr: soft?[2Jmax r1-s1: answered\n",
                 "fsr: soft?[2Jmax r1-s1: accepted THREADS=64 68.0 us 2.00x "

@@ -35,7 +35,7 @@ std::string ask(RunningWorker &worker, llvm::json::Object request,
 TEST(ServeTest, Hello) {
   HostBackend backend;
   RunningWorker worker(backend);
-  worker.send(llvm::json::Object{{"op", "hello"}, {"protocol", 1}});
+  worker.send(llvm::json::Object{{"op", "hello"}, {"protocol", 2}});
   auto answer = worker.receive();
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->getString("event"), "hello");
@@ -53,18 +53,18 @@ TEST(ServeTest, Hello) {
 TEST(ServeTest, AnotherProtocolIsRefused) {
   HostBackend backend;
   RunningWorker worker(backend);
-  EXPECT_EQ(ask(worker, llvm::json::Object{{"op", "hello"}, {"protocol", 2}}),
-            "error: this worker speaks protocol 1, got 2");
+  EXPECT_EQ(ask(worker, llvm::json::Object{{"op", "hello"}, {"protocol", 3}}),
+            "error: this worker speaks protocol 2, got 3");
   EXPECT_EQ(ask(worker, llvm::json::Object{{"op", "hello"}}),
-            "error: this worker speaks protocol 1, got none");
+            "error: this worker speaks protocol 2, got none");
 }
 
 TEST(ServeTest, BadRequestsAreAnsweredAndTheLoopGoesOn) {
   HostBackend backend;
   RunningWorker worker(backend);
   EXPECT_EQ(ask(worker, llvm::json::Object{{"op", "reboot"}}),
-            "error: unknown request 'reboot'; known are hello, probe, image "
-            "and evaluate");
+            "error: unknown request 'reboot'; known are hello, probe, image, "
+            "evaluate and strength");
   EXPECT_EQ(ask(worker, llvm::json::Object()),
             "error: expected a request with an op");
   EXPECT_NE(ask(worker,

@@ -17,13 +17,14 @@
 
 namespace fsr {
 
-RunningWorker::RunningWorker(Backend &backend) {
+RunningWorker::RunningWorker(Backend &backend,
+                             const SanitizerSetup *sanitizer) {
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0)
     abort();
   fd = pair[0];
-  thread = std::thread([this, &backend, end = pair[1]] {
-    status = serveDevice(backend, end, end);
+  thread = std::thread([this, &backend, sanitizer, end = pair[1]] {
+    status = serveDevice(backend, end, end, sanitizer);
     close(end);
   });
 }

@@ -14,6 +14,7 @@
 
 #include "fsr/Device/Protocol.h"
 #include "fsr/Support/Frame.h"
+#include "fsr/Worker/Worker.h"
 
 #include <thread>
 
@@ -30,7 +31,8 @@ T *pointerOf(llvm::ArrayRef<void *> params, size_t i) {
 /// A worker on a thread.
 class RunningWorker {
 public:
-  explicit RunningWorker(Backend &backend);
+  explicit RunningWorker(Backend &backend,
+                         const SanitizerSetup *sanitizer = nullptr);
   ~RunningWorker();
   void send(llvm::json::Object header, std::string blob = "");
   /// The next event; none where the worker closed.

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Dummies: what stands in a candidate's place when a task is tested itself. A
+// dummy launches nothing of its own; it rewrites the outputs on the host, from
+// the original's answer where it needs one, and leaves alone what the original
+// leaves alone, so that nothing but its values gives it away.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSR_LIB_WORKER_STRENGTH_H
+#define FSR_LIB_WORKER_STRENGTH_H
+
+#include "Evaluation.h"
+
+namespace fsr {
+
+enum class DummyKind {
+  Untouched,
+  Identity,
+  Zeros,
+  FirstValue,
+  CommonValue,
+  Mean,
+  Statistics,
+  Reversed,
+  CopyInput,
+  HalfDone,
+  EverySecondRow,
+  ButTheLastRow,
+  ButTheLastElement,
+  StaleBuffer,
+  OtherSeed,
+  DestroysInput,
+  Accumulates,
+};
+
+struct Dummy {
+  DummyKind kind;
+  std::string name;
+  std::string useless = {}; ///< Why the task has no use for it.
+  size_t input = 0;         ///< CopyInput: index of the argument.
+};
+
+/// Every dummy, in the order in which they are tried.
+std::vector<Dummy> dummiesFor(const TaskBuffers &buffers);
+
+/// What a kernel computes of such inputs is not a coincidence: every buffer
+/// that it reads holds numbers that are spread out.
+bool spreadsOut(const InputSet &set, const TaskBuffers &buffers);
+
+/// The elements of a buffer, on the host, by index.
+class HostElements {
+public:
+  /// Reads the place `from`, which is laid out as the buffer is.
+  static llvm::Expected<HostElements>
+  read(Helpers &helpers, const TaskBuffer &buffer, DevicePointer from);
+  llvm::Error write(Helpers &helpers, DevicePointer to) const;
+
+  const TaskBuffer &buffer() const { return *of; }
+  uint64_t size() const { return count; }
+  uint64_t row() const { return of->row(); }
+  uint64_t rows() const { return count / row(); }
+  uint64_t bits(uint64_t i) const;
+  void setBits(uint64_t i, uint64_t bits);
+  double value(uint64_t i) const;
+  /// Rounded, and brought into the range of an integer type.
+  void setValue(uint64_t i, double value);
+
+private:
+  uint64_t offset(uint64_t i) const;
+  const TaskBuffer *of = nullptr;
+  std::vector<char> bytes;
+  uint64_t count = 0;
+  bool flat = false;
+};
+
+/// The dummy whose turn it is, and what it has seen.
+struct DummyState {
+  const Dummy *now = nullptr;
+  bool identical = true; ///< To the original, bit for bit, on every case.
+  bool spread = false;   ///< Some case was spread out.
+  /// Of the launch before, for a stale buffer; of other inputs.
+  std::vector<HostElements> kept, other;
+};
+
+} // namespace fsr
+
+#endif // FSR_LIB_WORKER_STRENGTH_H

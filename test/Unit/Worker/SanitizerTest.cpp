@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// compute-sanitizer, as a worker uses it: its log, and what an evaluation makes
+// of each end that a tool can come to. The tool here is a shell script of the
+// test, which writes what the real one would.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Sanitizer.h"
+#include "WorkerHarness.h"
+
+#include "../Support/TemporaryFolder.h"
+#include "fsr/Support/Files.h"
+
+#include "gtest/gtest.h"
+
+#include <sys/stat.h>
+
+using namespace fsr;
+
+namespace {
+
+constexpr llvm::StringLiteral clean = R"(========= COMPUTE-SANITIZER
+========= ERROR SUMMARY: 0 errors
+)";
+constexpr llvm::StringLiteral outOfBounds = R"(========= COMPUTE-SANITIZER
+========= Invalid __global__ write of size 4 bytes
+=========     at fast(float *, float *)+0x90
+=========     by thread (31,0,0) in block (7,0,0)
+=========     Address 0x7f0000001000 is out of bounds
+=========     Saved host backtrace up to driver entry point at kernel launch time
+=========         Host Frame: cuLaunchKernel [0x2f1f4b] in libcuda.so.1
+=========
+========= Invalid __global__ write of size 4 bytes
+=========     at fast(float *, float *)+0x90
+========= ERROR SUMMARY: 2 errors
+)";
+constexpr llvm::StringLiteral race = R"(========= COMPUTE-SANITIZER
+========= Error: Race reported between Write access at fast+0x40
+=========     and Read access at fast+0x70 [32 hazards]
+========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)
+)";
+constexpr llvm::StringLiteral hazard = R"(========= COMPUTE-SANITIZER
+========= Warning: Race reported between Write access at fast+0x40
+========= RACECHECK SUMMARY: 1 hazard displayed (0 errors, 1 warning)
+)";
+
+TEST(SanitizerLogTest, Summaries) {
+  SanitizerLog log = parseSanitizerLog(clean);
+  EXPECT_TRUE(log.hasSummary);
+  EXPECT_EQ(log.errors, 0u);
+  EXPECT_EQ(log.first, "");
+  log = parseSanitizerLog(outOfBounds);
+  EXPECT_EQ(log.errors, 2u);
+  EXPECT_EQ(log.first,
+            "Invalid __global__ write of size 4 bytes; at fast(float *, float "
+            "*)+0x90; by thread (31,0,0) in block (7,0,0); Address "
+            "0x7f0000001000 is out of bounds");
+  log = parseSanitizerLog(race);
+  EXPECT_EQ(log.errors, 1u);
+  EXPECT_EQ(log.warnings, 0u);
+  log = parseSanitizerLog(hazard);
+  EXPECT_TRUE(log.hasSummary);
+  EXPECT_EQ(log.errors, 0u);
+  EXPECT_EQ(log.warnings, 1u);
+}
+
+TEST(SanitizerLogTest, WhatIsNoSummary) {
+  for (llvm::StringRef text :
+       {"", "=========", "ERROR SUMMARY: 0 errors\n",
+        "========= ERROR SUMMARY: \n", "========= ERROR SUMMARY: many errors\n",
+        "========= ERROR SUMMARY: 99999999999999999999 errors\n",
+        "========= LEAK SUMMARY: 0 bytes leaked in 0 allocations\n",
+        "========= RACECHECK SUMMARY: 0 hazards displayed\n",
+        "========= Internal Sanitizer Error: no device\n"}) {
+    SanitizerLog log = parseSanitizerLog(text);
+    EXPECT_FALSE(log.hasSummary) << text.str();
+    EXPECT_EQ(log.errors, 0u) << text.str();
+  }
+  std::string long_ = "========= ";
+  long_.append(100000, 'x');
+  EXPECT_LT(parseSanitizerLog(long_ + "\x1b[31m\n").first.size(), 1000u);
+}
+
+class SanitizerTest : public testing::Test {
+protected:
+  /// Says for each tool what its log holds, or other lines of shell.
+  void install(std::map<std::string, std::string> steps) {
+    std::string script = "#!/bin/sh\n"
+                         "while [ $# -gt 0 ]; do\n"
+                         "  case $1 in\n"
+                         "  --tool) tool=$2 ;;\n"
+                         "  --log-file) log=$2 ;;\n"
+                         "  replay) replay=$2; device=$3 ;;\n"
+                         "  esac\n"
+                         "  shift\n"
+                         "done\n"
+                         "cp \"$replay\" '" +
+                         folder.path +
+                         "/kept'\n"
+                         "echo \"$tool $device\" >> '" +
+                         folder.path +
+                         "/calls'\n"
+                         "case $tool in\n";
+    for (const auto &[tool, step] : steps)
+      script += tool + ") " + step + " ;;\n";
+    script += "*) " + write(clean) + " ;;\nesac\n";
+    setup.tool = folder.path + "/compute-sanitizer";
+    ASSERT_FALSE(bool(writeFileAtomically(setup.tool, script)));
+    ASSERT_EQ(chmod(setup.tool.c_str(), 0755), 0);
+    setup.self = {"fsr-worker"};
+    setup.device = "cuda:3";
+    setup.limit = std::chrono::milliseconds(20000);
+  }
+  static std::string write(llvm::StringRef log) {
+    return ("cat > \"$log\" <<'END'\n" + log + "END\n").str();
+  }
+  Ran run() {
+    RunningWorker worker(trying.backend, &setup);
+    Ran ran = trying.runOnce(worker);
+    ran.status = worker.finish();
+    return ran;
+  }
+  std::string calls() {
+    llvm::Expected<std::string> text =
+        readFile(folder.path + "/calls", 1 << 20);
+    if (text)
+      return *text;
+    llvm::consumeError(text.takeError());
+    return "";
+  }
+
+  TemporaryFolder folder;
+  SanitizerSetup setup;
+  Trying trying;
+};
+
+TEST_F(SanitizerTest, AWinnerPassesAllTools) {
+  install({});
+  Ran ran = run();
+  ASSERT_TRUE(ran.result) << ran.error;
+  EXPECT_EQ(ran.result->verdict, Verdict::Accepted) << ran.result->message;
+  const Check &check = *findCheck(*ran.result, "compute-sanitizer");
+  EXPECT_TRUE(check.passed);
+  EXPECT_EQ(check.detail, "memcheck, racecheck, initcheck, synccheck");
+  EXPECT_EQ(calls(), "memcheck --device=cuda:3\nracecheck --device=cuda:3\n"
+                     "initcheck --device=cuda:3\nsynccheck --device=cuda:3\n");
+  // What was handed over is what won, and can be replayed.
+  unsigned launches = 0;
+  trying.backend.images["candidate image"]["fast"].body =
+      [&](llvm::ArrayRef<void *> params) {
+        ++launches;
+        EXPECT_NE(pointerOf(params, 0)[0], pointerOf(params, 0)[1]);
+        return 0;
+      };
+  EXPECT_EQ(llvm::toString(replayOnce(trying.backend, folder.path + "/kept")),
+            "");
+  EXPECT_EQ(launches, 1u);
+  EXPECT_EQ(trying.backend.allocatedBytes(), 0u);
+}
+
+TEST_F(SanitizerTest, AFindingIsUnsafe) {
+  install({{"memcheck", write(outOfBounds) + "exit 86"}});
+  Ran ran = run();
+  ASSERT_TRUE(ran.result) << ran.error;
+  EXPECT_EQ(ran.result->verdict, Verdict::Unsafe);
+  EXPECT_NE(ran.result->message.find("memcheck: 2 errors: Invalid __global__ "
+                                     "write of size 4 bytes"),
+            std::string::npos)
+      << ran.result->message;
+  EXPECT_FALSE(findCheck(*ran.result, "compute-sanitizer")->passed);
+  EXPECT_EQ(calls(), "memcheck --device=cuda:3\n");
+  install({{"racecheck", write(race)}});
+  EXPECT_EQ(run().result->verdict, Verdict::Unsafe);
+}
+
+TEST_F(SanitizerTest, WarningsAreTold) {
+  install({{"racecheck", write(hazard)}});
+  Ran ran = run();
+  EXPECT_EQ(ran.result->verdict, Verdict::Accepted);
+  EXPECT_NE(findCheck(*ran.result, "compute-sanitizer")
+                ->detail.find("racecheck: 1 warnings: Warning: Race reported"),
+            std::string::npos);
+}
+
+TEST_F(SanitizerTest, AToolThatSaysNothingIsSaidToBeMissing) {
+  install({{"memcheck", "exit 1"},
+           {"racecheck", "echo 'no device' >&2; exit 7"},
+           {"initcheck", write(clean) + "exit 1"},
+           {"synccheck", "sleep 60"}});
+  setup.limit = std::chrono::milliseconds(1000);
+  Ran ran = run();
+  ASSERT_TRUE(ran.result) << ran.error;
+  EXPECT_EQ(ran.result->verdict, Verdict::Accepted) << ran.result->message;
+  const Check &check = *findCheck(*ran.result, "compute-sanitizer");
+  EXPECT_EQ(check.rule, "not run");
+  EXPECT_EQ(check.detail,
+            "no tool ran; memcheck did not run (exit status 1); racecheck did "
+            "not run (exit status 7): no device; initcheck did not run (exit "
+            "status 1); synccheck not finished in 1 s");
+}
+
+TEST_F(SanitizerTest, NotInstalled) {
+  Ran ran = run();
+  ASSERT_TRUE(ran.result) << ran.error;
+  EXPECT_EQ(findCheck(*ran.result, "compute-sanitizer")->detail,
+            "not installed");
+  install({});
+  setup.tool += "-of-another-place";
+  ran = run();
+  EXPECT_NE(findCheck(*ran.result, "compute-sanitizer")
+                ->detail.find("was not started"),
+            std::string::npos);
+}
+
+TEST_F(SanitizerTest, OnlyAWinnerIsWorthIt) {
+  install({});
+  trying.options.full = false;
+  run();
+  trying.options.full = true;
+  trying.candidate.microseconds = 200;
+  EXPECT_EQ(run().result->verdict, Verdict::NotFaster);
+  EXPECT_EQ(calls(), "");
+}
+
+TEST_F(SanitizerTest, AReplayThatIsNoneIsAnError) {
+  std::string path = folder.path + "/bad";
+  ASSERT_FALSE(bool(writeFileAtomically(path, "no frames")));
+  EXPECT_NE(llvm::toString(replayOnce(trying.backend, path)), "");
+  EXPECT_NE(llvm::toString(replayOnce(trying.backend, path + "-missing")), "");
+}
+
+} // namespace
