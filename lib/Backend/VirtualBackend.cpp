@@ -134,10 +134,14 @@ public:
   }
   llvm::Expected<uint64_t> freeMemory() override {
     std::lock_guard<std::mutex> lock(mutex);
+    if (llvm::Error error = alive("cuMemGetInfo"))
+      return std::move(error);
     return gpu->freeBytes();
   }
   llvm::Error registerHost(void *pointer, size_t bytes) override {
     std::lock_guard<std::mutex> lock(mutex);
+    if (llvm::Error error = alive("cuMemHostRegister"))
+      return error;
     return translate(gpu->mapHost(pointer, bytes), "cuMemHostRegister");
   }
   llvm::Error unregisterHost(void *pointer) override {
@@ -311,7 +315,8 @@ private:
     return failed(cuda::errorInvalidValue, "CUDA_ERROR_INVALID_VALUE", call,
                   text);
   }
-  /// After a fault every call ends with it, as on a GPU.
+  /// After a fault every call ends with it, as on a GPU, but those that give
+  /// something back (release, unload, destroy, unregister): they succeed.
   llvm::Error alive(const llvm::Twine &call) const {
     if (!faultCode)
       return llvm::Error::success();
@@ -330,6 +335,8 @@ private:
   }
   llvm::Expected<EventEntry *> findEvent(EventHandle event,
                                          const llvm::Twine &call) {
+    if (llvm::Error error = alive(call))
+      return std::move(error);
     auto found = events.find(event);
     if (found == events.end())
       return failed(errorInvalidHandle, "CUDA_ERROR_INVALID_HANDLE", call);

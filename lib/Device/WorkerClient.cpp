@@ -158,10 +158,13 @@ static llvm::Error peerError(const Frame &frame) {
   if (message.empty())
     message = "no reason given";
   std::string text = "worker: " + scrubPeerText(message);
-  // Its context is dead and it is about to end: a loss, with a reason.
-  if (frame.header.getBoolean("context_lost").value_or(false))
+  ErrorKind what = parseWireErrorKind(kind);
+  // Its context is dead and it is about to end: a loss, with a reason. What a
+  // device cannot do, a healthy one cannot either.
+  if (frame.header.getBoolean("context_lost").value_or(false) &&
+      what != ErrorKind::Unsupported)
     return makeError(ErrorKind::Unavailable, text);
-  return llvm::make_error<PeerError>(parseWireErrorKind(kind), text);
+  return llvm::make_error<PeerError>(what, text);
 }
 
 static llvm::Error unexpected(const Frame &frame, llvm::StringRef wanted) {

@@ -63,6 +63,9 @@ struct BulkCopy {
   uint64_t target = 0, source = 0;
   uint64_t barrier = 0; ///< Offset of the mbarrier, where it has one.
   uint32_t group = 0;   ///< Else.
+  uint32_t tick = 0;    ///< Of the block, at its issue.
+  /// State of its target in global memory, where that is in flight.
+  uint8_t *landing = nullptr;
   bool isTainted = false;
   std::array<uint8_t, 16> value{}; ///< Where the source is registers.
 };
@@ -84,8 +87,17 @@ struct Patience {
 
 /// Of one block.
 struct BlockAsync {
+  BlockAsync() = default;
+  BlockAsync(const BlockAsync &) = delete;
+  BlockAsync &operator=(const BlockAsync &) = delete;
+  ~BlockAsync() { land(); }
+  /// The block ends: nothing in global memory is in flight any more.
+  void land();
+
   std::map<uint64_t, Mbarrier> barriers; ///< By offset in shared memory.
   std::vector<BulkCopy> copies;          ///< In the order of their issue.
+  /// Copies that have read their source, but whose end nobody waited for.
+  std::vector<BulkCopy> landings;
   std::vector<CopyArrival> arrivals;
   // By thread.
   std::vector<Patience> patience;

@@ -23,13 +23,6 @@ constexpr unsigned bulkUnit = 16;
 /// Copies under way; more of them happen at once.
 constexpr size_t mostCopies = 4096;
 
-void addresses(Warp &warp, const MemoryInfo &info, Slot base, int64_t offset,
-               uint64_t *at) {
-  Op op;
-  op.offset = offset;
-  lanesAddresses(warp, op, info, base, at);
-}
-
 /// An offset in shared memory of the block of that rank.
 uint64_t atRank(const Warp &warp, unsigned rank, uint64_t offset) {
   bool isAlone = warp.block->cluster->blocks.size() == 1;
@@ -65,10 +58,11 @@ void issueToRanks(BulkCopy copy, uint64_t barrierAddress, uint32_t ranks) {
 void issue(Warp &warp, const Op &op, LaneMask active) {
   const auto &info = *static_cast<const BulkInfo *>(op.info);
   uint64_t to[warpLanes], from[warpLanes], barriers[warpLanes];
-  addresses(warp, info.to, op.operand(0), op.offset, to);
-  addresses(warp, info.from, op.operand(1), int64_t(op.immediate), from);
+  lanesAddresses(warp, info.to, op.operand(0), op.offset, to);
+  lanesAddresses(warp, info.from, op.operand(1), int64_t(op.immediate), from);
   if (info.hasBarrier)
-    addresses(warp, info.barrier, op.operand(3), info.barrierOffset, barriers);
+    lanesAddresses(warp, info.barrier, op.operand(3), info.barrierOffset,
+                   barriers);
   LaneMask tainted = 0;
   if (warp.tracksTaint)
     tainted = warp.taint(op.operand(0)) | warp.taint(op.operand(1)) |
@@ -114,7 +108,14 @@ void commit(Warp &warp, const Op &, LaneMask active) {
     ++async.openGroup[warp.threadIndex(__builtin_ctz(rest))];
 }
 
-void waitGroup(Warp &warp, const Op &op, LaneMask active) {
+void markLanding(const BulkCopy &copy, bool isInFlight) {
+  for (uint32_t i = 0; i < copy.bytes && copy.landing; ++i)
+    copy.landing[i] =
+        isInFlight ? copy.landing[i] | InFlight : copy.landing[i] & ~InFlight;
+}
+
+/// `isRead`: only until the sources are read.
+void waitFor(Warp &warp, const Op &op, LaneMask active, bool isRead) {
   BlockAsync &async = asyncOf(*warp.block);
   auto isDue = [&](const BulkCopy &copy) {
     return !copy.info->hasBarrier && copy.warp == &warp &&
@@ -122,10 +123,29 @@ void waitGroup(Warp &warp, const Op &op, LaneMask active) {
            copy.group + op.immediate <
                async.openGroup[warp.threadIndex(copy.lane)];
   };
-  for (const BulkCopy &copy : async.copies)
-    if (isDue(copy))
-      performCopy(copy);
+  if (!isRead) {
+    for (const BulkCopy &copy : async.landings)
+      if (isDue(copy))
+        markLanding(copy, false);
+    llvm::erase_if(async.landings, isDue);
+  }
+  for (const BulkCopy &copy : async.copies) {
+    if (!isDue(copy))
+      continue;
+    performCopy(copy);
+    if (!isRead || !copy.landing)
+      continue;
+    markLanding(copy, true);
+    async.landings.push_back(copy);
+  }
   llvm::erase_if(async.copies, isDue);
+}
+
+void waitGroup(Warp &warp, const Op &op, LaneMask active) {
+  waitFor(warp, op, active, /*isRead=*/false);
+}
+void waitGroupRead(Warp &warp, const Op &op, LaneMask active) {
+  waitFor(warp, op, active, /*isRead=*/true);
 }
 
 void nothing(Warp &, const Op &, LaneMask) {}
@@ -301,7 +321,7 @@ void reduce(const BulkCopy &copy, const Checked &to, const uint8_t *from,
   for (uint32_t at = 0; at < copy.bytes; at += info.elementBytes) {
     uint64_t value = 0;
     std::memcpy(&value, from + at, info.elementBytes);
-    updateAt(info, to.data + at, value, isGlobal);
+    updateAt(info, to.data + at, value, isGlobal, warp.changes);
     for (uint32_t i = at; i < at + info.elementBytes; ++i)
       to.state[i] =
           (to.state[i] & Tainted) | Written |
@@ -349,6 +369,11 @@ bool beginCopy(BulkCopy copy, const MbarrierSpot &spot) {
       target.state[i] |= InFlight;
     warp.counters.sharedStoreBytes += copy.bytes;
   } else {
+    // Updates of several copies may be under way at one place.
+    if (!info.isReduction) {
+      copy.landing = target.state;
+      markLanding(copy, true);
+    }
     warp.counters.globalStoreBytes += copy.bytes;
   }
   for (const Checked *end : {&source, &target})
@@ -358,6 +383,11 @@ bool beginCopy(BulkCopy copy, const MbarrierSpot &spot) {
       markSectors(warp.counters, *end->place.region, end->place.offset,
                   copy.bytes);
     }
+  // What is written from now on is told from what was there before.
+  BlockClock &clock = *clockOf(warp).block;
+  copy.tick = clock.tick;
+  if (!info.isValue)
+    clock.advance();
   BlockAsync &async = asyncOf(*spot.block);
   async.copies.push_back(copy);
   if (async.copies.size() <= mostCopies)
@@ -398,6 +428,7 @@ void performCopy(const BulkCopy &copy) {
       reportInFlight(warp, *copy.op, copy.lane, from, copy.bytes, false);
       break;
     }
+  checkSource(warp, *copy.op, copy.lane, from, copy.bytes, copy.tick);
   touchBytes(warp, *copy.op, copy.lane, from, copy.bytes, info.from, false);
   touchBytes(warp, *copy.op, copy.lane, to, copy.bytes, info.to, true);
   if (info.isReduction) {
@@ -415,6 +446,14 @@ void performCopy(const BulkCopy &copy) {
   uint8_t byAddress = copy.isTainted ? Tainted : 0;
   for (uint32_t i = 0; i < copy.bytes; ++i)
     to.state[i] = (from.state[i] & (Written | Tainted)) | byAddress;
+}
+
+void BlockAsync::land() {
+  for (const BulkCopy &copy : copies)
+    markLanding(copy, false);
+  for (const BulkCopy &copy : landings)
+    markLanding(copy, false);
+  landings.clear();
 }
 
 void endAsync(Block &block) {
@@ -475,7 +514,7 @@ Decoded decodeBulk(Decoder &decoder, Op &op) {
     if (keep.kind != Operand::Kind::Integer || keep.bits > UINT32_MAX)
       return decoder.fail("a number of groups wanted");
     op.immediate = keep.bits;
-    op.run = waitGroup;
+    op.run = instruction.has("read") ? waitGroupRead : waitGroup;
   }
   return Decoded::Done;
 }

@@ -25,6 +25,7 @@ struct AsyncQueue {
     const MemoryInfo *to = nullptr, *from = nullptr;
     LaneMask lanes = 0; ///< That still have it before them.
     unsigned bytes = 0;
+    uint32_t tick = 0;    ///< At its issue.
     LaneMask tainted = 0; ///< By their addresses.
     std::array<uint64_t, warpLanes> target{}, source{};
     std::array<uint8_t, warpLanes> sourceBytes{}; ///< The rest is zero.

@@ -17,19 +17,13 @@ namespace fsr::ptx {
 
 namespace {
 
-void addressesOf(Warp &warp, const MemoryInfo &info, Slot base, int64_t offset,
-                 uint64_t *at) {
-  Op op;
-  op.offset = offset;
-  lanesAddresses(warp, op, info, base, at);
-}
-
 /// Sources: target, mbarrier, then the elements.
 void send(Warp &warp, const Op &op, LaneMask active) {
   const auto &info = *static_cast<const BulkInfo *>(op.info);
   uint64_t to[warpLanes], barriers[warpLanes];
-  addressesOf(warp, info.to, op.operand(0), op.offset, to);
-  addressesOf(warp, info.barrier, op.operand(1), info.barrierOffset, barriers);
+  lanesAddresses(warp, info.to, op.operand(0), op.offset, to);
+  lanesAddresses(warp, info.barrier, op.operand(1), info.barrierOffset,
+                 barriers);
   unsigned size = info.to.elementBytes;
   for (LaneMask rest = active; rest; rest &= rest - 1) {
     unsigned lane = __builtin_ctz(rest);

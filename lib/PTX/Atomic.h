@@ -36,9 +36,10 @@ struct AtomicInfo : MemoryInfo {
 uint64_t updated(const AtomicInfo &info, uint64_t old, uint64_t b, uint64_t c,
                  bool isGlobal);
 
-/// Updates one element as an atomic does; gives the old value.
+/// Updates one element as an atomic does; gives the old value. Counts in
+/// `changes` where the new one is another.
 uint64_t updateAt(const AtomicInfo &info, uint8_t *data, uint64_t value,
-                  bool isGlobal);
+                  bool isGlobal, uint64_t &changes);
 /// Of "add" and the like.
 std::optional<Update> parseUpdate(llvm::StringRef modifier);
 
@@ -73,16 +74,19 @@ inline uint64_t valueOf(Warp &warp, Slot slot, unsigned lane, unsigned size) {
   return size == 2 ? value & 0xffff : value;
 }
 
+/// Gives the old value, and counts in `changes` where the new one is another.
 template <typename T>
 uint64_t swapLoop(const AtomicInfo &info, uint8_t *data, uint64_t b, uint64_t c,
-                  bool isGlobal) {
+                  bool isGlobal, uint64_t &changes) {
   T *at = reinterpret_cast<T *>(data);
   T old = __atomic_load_n(at, __ATOMIC_RELAXED);
   for (;;) {
     T next = T(updated(info, old, b, c, isGlobal));
     if (__atomic_compare_exchange_n(at, &old, next, /*weak=*/false,
-                                    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+                                    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+      changes += next != old;
       return old;
+    }
   }
 }
 

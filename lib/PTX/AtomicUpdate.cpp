@@ -208,11 +208,14 @@ struct Cells {
 
   bool isInOrder(uint64_t old) const {
     constexpr uint64_t who = cell::blockMask | cell::warpMask | cell::laneMask |
-                             cell::manyBit | cell::manyBlocksBit;
+                             cell::manyBit | cell::manyBlocksBit |
+                             cell::mixedBit;
     uint64_t ofOthers = old ^ base;
     bool isSameBlock = !(ofOthers & cell::blockMask);
-    bool areAtomic = (old & cell::strongBit) && (isSameBlock || isWide);
-    bool isSeen = isSameBlock && !(old & cell::manyBlocksBit) &&
+    bool areAtomic = (old & cell::strongBit) && !(old & cell::mixedBit) &&
+                     (isSameBlock || (isWide && !(old & cell::narrowBit)));
+    bool isSeen = isSameBlock &&
+                  !(old & (cell::manyBlocksBit | cell::mixedBit)) &&
                   (old & cell::tickMask) <= floor;
     return (ofOthers & staleMask) || areAtomic || isSeen ||
            !((old ^ mine) & who);
@@ -233,6 +236,8 @@ Cells cellsOf(const WarpClock &clock, const Region &region, Scope scope) {
     seen = std::min(seen, clock.floor);
   cells.floor = uint64_t(seen) << cell::tickShift;
   cells.isWide = scope != Scope::Block;
+  if (!isShared && !cells.isWide)
+    cells.mine |= cell::narrowBit;
   return cells;
 }
 
@@ -268,6 +273,7 @@ LaneMask updateElements(Warp &warp, const Op &op, const AtomicInfo &info,
   constexpr T ones = T(0x0101010101010101ull);
   constexpr unsigned words = sizeof(T) / 4;
   uint64_t mine = cells.mine;
+  uint64_t &changes = warp.changes;
   Turn turn;
   for (LaneMask rest = active; rest; rest &= rest - 1) {
     unsigned lane = __builtin_ctz(rest);
@@ -291,8 +297,8 @@ LaneMask updateElements(Warp &warp, const Op &op, const AtomicInfo &info,
       // Whose flag this was is asked only where it was another block's.
       if (info.hasResult && isGlobal &&
           ((writers[0] ^ cells.base) & cell::blockMask))
-        noteFlagRead(
-            Touch{warp, op, lane, region, offset / 4, cell::bytesMask});
+        noteFlagRead(Touch{warp, op, lane, region, offset / 4, cell::bytesMask,
+                           /*isStrong=*/true, info.scope});
       for (unsigned i = 0; i < words; ++i) {
         writers[i] = cells.mine;
         if (readers[i])
@@ -312,12 +318,14 @@ LaneMask updateElements(Warp &warp, const Op &op, const AtomicInfo &info,
       std::memcpy(&value, data, sizeof(T));
       T next = isSum ? T(value + b) : T(updated(info, value, b, c, isGlobal));
       std::memcpy(data, &next, sizeof(T));
+      changes += next != value;
       old = value;
     } else if (isSum) {
       old = __atomic_fetch_add(reinterpret_cast<T *>(data), T(b),
                                __ATOMIC_SEQ_CST);
+      changes += T(b) != 0;
     } else {
-      old = swapLoop<T>(info, data, b, c, isGlobal);
+      old = swapLoop<T>(info, data, b, c, isGlobal, changes);
     }
     if (info.hasResult)
       warp.lanes<T>(op.result(0))[lane] = T(old);

@@ -295,6 +295,21 @@ void ClusterRun::finish(BlockRun &run) {
   }
 }
 
+/// Whether the block's threads may know that `owner` has begun: they waited for
+/// a phase of the cluster's barrier, or learnt of something that it did.
+static bool mayHaveBegun(Warp &warp, unsigned lane, const Block &owner) {
+  if (warp.block->waitedPhase || !warp.checksRaces)
+    return true;
+  const WarpClock &clock = clockOf(warp);
+  if (!clock.messages)
+    return false;
+  const LaneMessages &own = (*clock.messages)[lane];
+  for (const KnowledgePtr &one : {own.known, own.pending, own.tolerated})
+    if (one && one->tellsOf(owner.clock->block))
+      return true;
+  return false;
+}
+
 bool notePeer(Warp &warp, const Op &op, unsigned lane, Block &owner,
               uint64_t address) {
   if (owner.isFinished) {
@@ -303,6 +318,11 @@ bool notePeer(Warp &warp, const Op &op, unsigned lane, Block &owner,
                    ", which has ended");
     return false;
   }
+  if (warp.frame && !mayHaveBegun(warp, lane, owner))
+    warp.report(op, lane, FindingKind::FinishedBlock, address,
+                "touches " + describeAddress(warp, address) +
+                    ", which may not have begun; a barrier of the cluster "
+                    "must come first");
   if (warp.frame)
     noteAccess(warp, lane, owner, *warp.frame->program, op);
   return true;

@@ -39,7 +39,12 @@ Decoded Decoder::fail(const llvm::Twine &why) {
     hasFailed = true;
     unsigned line = current ? current->location.line : function.location.line;
     llvm::StringRef text = program.module->lineText(line);
-    program.unsupported = ("line " + llvm::Twine(line) + ": `" +
+    std::string place; // In the CUDA source.
+    if (current && current->siteFile &&
+        current->siteFile < program.module->files.size())
+      place = program.module->files[current->siteFile] + ":" +
+              std::to_string(current->siteLine) + ", ";
+    program.unsupported = (place + "PTX line " + llvm::Twine(line) + ": `" +
                            text.take_front(200) + "`: " + why)
                               .str();
   }
@@ -159,6 +164,7 @@ Slot Decoder::special(llvm::StringRef name, unsigned width, uint64_t offset) {
       specialSlots.try_emplace({name.str(), width, offset}, noSlot);
   if (!isNew)
     return at->second;
+  program.usesReservedShared |= name == "%reserved_smem_offset_1";
   layouts.push_back(width == 64  ? SlotLayout::Double
                     : width == 1 ? SlotLayout::Predicate
                                  : SlotLayout::Word);
@@ -194,7 +200,6 @@ Slot Decoder::specialSlot(llvm::StringRef name) {
     fail("special register " + name + " is not supported here");
     return noSlot;
   }
-  program.usesReservedShared |= name == "%reserved_smem_offset_1";
   return special(name, 32, 0);
 }
 
@@ -445,6 +450,9 @@ void Decoder::run() {
   end.source = function.code.empty() ? 0 : uint32_t(function.code.size() - 1);
   program.code.push_back(std::move(end));
   current = nullptr;
+  // Behind the function's own, as a register that has no name.
+  if (carry != noSlot)
+    registerSlots.push_back(carry);
   assignSlots(program, layouts, registerSlots);
   if (program.numSlots > mostSlots) {
     fail("more than " + llvm::Twine(mostSlots) + " registers live at once");

@@ -43,49 +43,59 @@ WarpRun::WarpRun(BlockRun &block, unsigned index)
   warp.shadow = shadow.get();
 }
 
-void WarpRun::checkWritten(const Op &op, LaneMask active) {
-  LaneMask all = active, any = 0;
-  bool hasSource = false;
-  auto look = [&](Slot slot) {
-    LaneMask written = warp.written(slot);
-    any |= written;
-    hasSource = true;
-    all &= written;
-  };
+/// Of a tracked slot; the carry flag has no name of its own.
+static std::string nameOfTracked(const Program &program, Slot slot) {
+  const auto &registers = program.function->registers;
+  for (auto [tracked, number] : program.trackedRegisters)
+    if (tracked == slot)
+      return number < registers.size() ? registers[number].name
+                                       : "the carry flag";
+  return "a register";
+}
+
+/// What of the results of a copy is written then.
+static LaneMask writtenByCopy(Warp &warp, const Op &op, bool isSelect) {
+  if (isSelect) {
+    LaneMask first = warp.predicate(op.operand(2));
+    return (warp.written(op.operand(0)) & first) |
+           (warp.written(op.operand(1)) & ~first);
+  }
+  // One that puts values together is written as soon as one of them is.
+  LaneMask any = op.numSources ? 0 : allLanes;
   for (Slot slot : op.sources())
-    look(slot);
+    any |= warp.written(slot);
+  return any;
+}
+
+void WarpRun::checkWritten(const Op &op, LaneMask active) {
+  LaneMask all = active;
+  for (Slot slot : op.sources())
+    all &= warp.written(slot);
   if (op.isPartial && !op.isCopy)
     for (Slot slot : op.results())
-      look(slot);
-  // A copy that puts values together is written as soon as one of them is.
-  LaneMask result = !op.isCopy || !hasSource ? active : any & active;
+      all &= warp.written(slot);
   bool isHarmless = op.isCopy;
   LaneMask missing = active & ~all;
-  // A shuffle copies its first source, from lane to lane, and says itself what
-  // of its result is written; the others decide where it copies from.
+  // Sources that a copy does not copy are a use in any case: what a shuffle
+  // reads from where, what a selection goes by, addresses. A shuffle says
+  // itself what of its result is written.
   bool isExchange = op.isCopy && op.control == Control::WarpSync;
-  if (missing && isExchange)
-    for (unsigned i = 1; i < op.numSources; ++i)
-      isHarmless &= !(active & ~warp.written(op.operand(i)));
-  if (missing && isHarmless && op.steers) {
-    // An address is a use in any case.
-    LaneMask addresses = active;
-    for (unsigned i = 0; i < op.numSources; ++i)
-      if (i < 8 && (op.steers >> i & 1))
-        addresses &= warp.written(op.operand(i));
-    if (active & ~addresses)
-      isHarmless = false;
-  }
+  const Function &function = *warp.frame->program->function;
+  bool isSelect = op.isCopy && op.source < function.code.size() &&
+                  function.code[op.source].opcode == "selp";
+  for (unsigned i = 0; missing && isHarmless && i < op.numSources; ++i)
+    if ((isExchange && i) || (isSelect && i == 2) ||
+        (i < 8 && (op.steers >> i & 1)))
+      if (LaneMask used = active & ~warp.written(op.operand(i))) {
+        isHarmless = false;
+        missing = used;
+      }
   if (missing && !isHarmless) {
     unsigned lane = firstLane(missing);
     std::string name = "a register";
-    for (Slot slot : op.slots) {
-      if (slot & constantBit || (warp.written(slot) >> lane & 1))
-        continue;
-      for (auto [tracked, number] : warp.frame->program->trackedRegisters)
-        if (tracked == slot)
-          name = warp.frame->program->function->registers[number].name;
-    }
+    for (Slot slot : op.slots)
+      if (!(slot & constantBit) && !(warp.written(slot) >> lane & 1))
+        name = nameOfTracked(*warp.frame->program, slot);
     warp.report(op, lane, FindingKind::Uninitialized, 0,
                 (name[0] == '%' || name.find(' ') != std::string::npos
                      ? ""
@@ -94,6 +104,8 @@ void WarpRun::checkWritten(const Op &op, LaneMask active) {
   }
   if (isExchange)
     return;
+  LaneMask result =
+      op.isCopy ? writtenByCopy(warp, op, isSelect) : LaneMask(allLanes);
   for (Slot slot : op.results())
     warp.setWritten(slot, active, result);
 }
@@ -102,12 +114,9 @@ void WarpRun::checkGuard(const Op &op, LaneMask mask) {
   LaneMask missing = mask & ~warp.written(op.guard);
   if (!missing)
     return;
-  std::string name = "a predicate";
-  for (auto [tracked, number] : warp.frame->program->trackedRegisters)
-    if (tracked == op.guard)
-      name = warp.frame->program->function->registers[number].name;
   warp.report(op, firstLane(missing), FindingKind::Uninitialized, 0,
-              name + " decides what is done, and nothing wrote it");
+              nameOfTracked(*warp.frame->program, op.guard) +
+                  " decides what is done, and nothing wrote it");
 }
 
 void WarpRun::passTaint(const Op &op, LaneMask active, LaneMask mask) {
@@ -154,8 +163,16 @@ void WarpRun::passTaint(const Op &op, LaneMask active, LaneMask mask) {
 void WarpRun::runGeneral(const Step &step, LaneMask active, LaneMask mask,
                          bool tracksTaint) {
   const Op &op = *step.op;
-  if (op.mayBeUninitialized && op.guard != noSlot)
+  if (op.mayBeUninitialized && op.guard != noSlot) {
     checkGuard(op, mask);
+    // With other data it would be found unwritten by whoever uses it.
+    if (tracksTaint)
+      if (LaneMask doubtful = warp.taint(op.guard) & mask)
+        for (Slot slot : op.results())
+          if (doubtful & ~warp.written(slot))
+            warp.breakProof(op, "whether a register is written depends on "
+                                "buffer contents");
+  }
   if (active) {
     if (op.mayBeUninitialized)
       checkWritten(op, active);

@@ -153,12 +153,14 @@ private:
   /// Looks whether lanes are where they were before; true: all of them go round
   /// in a circle, or wait.
   bool watchSpin();
-  uint64_t stateOf(const Group &group, unsigned lane) const;
+  using LaneStates = std::array<uint64_t, warpLanes>;
+  /// Of all lanes that stand in the group's frame.
+  LaneStates statesOf(const Group &group) const;
   struct Spin {
     LaneMask ran = 0;    ///< Since the last look.
     LaneMask cycles = 0; ///< Came back to a state in which they were before.
     uint64_t looks = 0;
-    std::array<uint64_t, warpLanes> state{}; ///< At a look of a power of two.
+    LaneStates state{}; ///< At a look of a power of two.
   } spin;
 
   BlockRun &run_;
@@ -250,12 +252,11 @@ private:
   std::vector<std::unique_ptr<WarpRun>> runs;
   std::array<Barrier, 16> barriers;
   unsigned numOpen = 0;
-  unsigned spinRounds = 0;
+  unsigned spinRounds = 0, barrierRounds = 0;
   bool hasReservedShared = false;
   bool cycles = false;
   uint64_t watchedEpoch = 0, watchedChanges = 0, toldChanges = 0;
   Random random{0};
-  size_t nextWarp = 0;
 };
 
 /// `Group::barrier` of those that wait at the cluster's.

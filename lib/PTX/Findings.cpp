@@ -2,9 +2,11 @@
 //===----------------------------------------------------------------------===//
 //
 // What a kernel did wrong: how it is collected, where it happened, what it says
-// to people. Of the same fault at the same line, the one of the lowest
-// block and thread is kept, so that what is told does not hang on which host
-// thread came first.
+// to people. Of the same fault at the same line the one of the lowest block and
+// thread is kept, and of too many lines the first ones, so that what is told of
+// a launch that ran to its end does not hang on which host thread came first.
+// Where a fault stops the launch, it does: other blocks stop where they are. So
+// does which of two threads of a race is the second.
 //
 //===----------------------------------------------------------------------===//
 
@@ -166,16 +168,19 @@ static auto orderOf(const Finding &finding) {
                          finding.ptxLine);
 }
 
+/// The same for all findings that are told as one.
+static auto placeOf(const Finding &finding) {
+  return std::make_tuple(finding.file,
+                         finding.file.empty() ? finding.ptxLine : finding.line,
+                         unsigned(finding.kind), finding.kernel);
+}
+
 void FindingSink::add(Finding finding, bool isRemark) {
   std::lock_guard<std::mutex> held(lock);
   std::vector<Finding> &to = isRemark ? remarks : findings;
   for (Finding &known : to) {
     // Loops that a compiler unrolls are many instructions of one line.
-    bool isSamePlace = finding.file.empty() ? known.ptxLine == finding.ptxLine
-                                            : known.file == finding.file &&
-                                                  known.line == finding.line;
-    if (known.kind != finding.kind || !isSamePlace ||
-        known.kernel != finding.kernel)
+    if (placeOf(known) != placeOf(finding))
       continue;
     uint64_t count = known.count + finding.count;
     if (orderOf(finding) < orderOf(known))
@@ -183,8 +188,16 @@ void FindingSink::add(Finding finding, bool isRemark) {
     known.count = count;
     return;
   }
-  if (to.size() < most)
+  if (to.size() < most) {
     to.push_back(std::move(finding));
+    return;
+  }
+  auto last = std::max_element(to.begin(), to.end(),
+                               [](const Finding &a, const Finding &b) {
+                                 return placeOf(a) < placeOf(b);
+                               });
+  if (last != to.end() && placeOf(finding) < placeOf(*last))
+    *last = std::move(finding);
 }
 
 /// By place, since the order they came in depends on the host's threads.

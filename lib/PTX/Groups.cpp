@@ -224,8 +224,9 @@ bool WarpRun::syncWarp(size_t at, const Op &op) {
       op.shadow(warp, op, group);
     if (op.run)
       op.run(warp, op, group);
-    // Products touch no memory, and there are many of them.
-    if (op.opClass != OpClass::Tensor)
+    // Only `bar.warp.sync`, which has no handler, orders memory: exchanges and
+    // votes wait for the lanes, and promise nothing of what these stored.
+    if (!op.run)
       orderWarp(warp, group);
     if (warp.tracksTaint)
       passTaint(op, group, group);

@@ -103,6 +103,12 @@ bool Knowledge::covers(uint32_t block, unsigned firstThread,
   return false;
 }
 
+bool Knowledge::tellsOf(uint32_t block) const {
+  return knowsAll || llvm::any_of(entries, [&](const Entry &entry) {
+           return entry.first <= block && block <= entry.last;
+         });
+}
+
 KnowledgePtr join(const KnowledgePtr &a, const KnowledgePtr &b) {
   if (!a || a == b)
     return b;

@@ -34,7 +34,7 @@ constexpr uint64_t leastGuard = 64 << 10;
 constexpr uint64_t mostGuard = 64 << 20;
 constexpr uint64_t pageBytes = 4096;
 /// Of launches that the cells can tell apart.
-constexpr unsigned lastStamp = 63;
+constexpr unsigned lastStamp = 15;
 
 struct Allocation {
   Region region;
@@ -55,7 +55,7 @@ bool mapShadow(Allocation &allocation) {
   uint64_t sectorBytes =
       llvm::alignTo(llvm::divideCeil(region.bytes, 32 * 64) * 8 + 8, pageBytes);
   allocation.mappingBytes =
-      dataBytes + stateBytes + 2 * cellBytes + sectorBytes;
+      dataBytes + stateBytes + 10 * cellBytes + sectorBytes;
   void *mapped = mmap(nullptr, allocation.mappingBytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED)
@@ -71,6 +71,9 @@ bool mapShadow(Allocation &allocation) {
   allocation.sectorOffset = allocation.cellOffset + 2 * cellBytes;
   allocation.sectorBytes = sectorBytes;
   region.sectors = reinterpret_cast<uint64_t *>(at + allocation.sectorOffset);
+  region.writerBytes =
+      reinterpret_cast<ByteCells *>(at + allocation.sectorOffset + sectorBytes);
+  region.readerBytes = region.writerBytes + cellBytes / 8;
   return true;
 }
 
@@ -404,7 +407,7 @@ void SharedMemory::reset(uint64_t bytes, Block *owner,
                          std::optional<unsigned> rank) {
   // Cells of earlier blocks are told by their generation; only a vector that
   // grows or a counter that starts over needs new ones.
-  constexpr uint32_t lastGeneration = (uint32_t(1) << 24) - 1;
+  constexpr uint32_t lastGeneration = (uint32_t(1) << 22) - 1;
   uint64_t words = llvm::divideCeil(bytes, 4) + 8;
   if (++generation > lastGeneration) {
     generation = 1;
@@ -414,6 +417,8 @@ void SharedMemory::reset(uint64_t bytes, Block *owner,
   if (writers.size() < words) {
     writers.resize(words);
     readers.resize(words);
+    writerBytes.reset(new ByteCells[words]);
+    readerBytes.reset(new ByteCells[words]);
   }
   data.resize(std::max<size_t>(data.size(), bytes + 64));
   state.assign(bytes + 64, 0);
@@ -425,6 +430,8 @@ void SharedMemory::reset(uint64_t bytes, Block *owner,
   all.state = state.data();
   all.writers = writers.data();
   all.readers = readers.data();
+  all.writerBytes = writerBytes.get();
+  all.readerBytes = readerBytes.get();
   all.generation = generation << cell::rankBits;
   all.name = "shared memory";
 }

@@ -51,6 +51,8 @@ struct Region {
   uint8_t *state = nullptr; ///< ByteState, one a byte.
   /// Who wrote and read each word (4 bytes); Ordering.h.
   uint64_t *writers = nullptr, *readers = nullptr;
+  /// The same of the bytes of a word whose cell says that they differ.
+  ByteCells *writerBytes = nullptr, *readerBytes = nullptr;
   /// A bit for each 32 bytes: touched in this launch. Null: not counted.
   uint64_t *sectors = nullptr;
   /// Shadow mode's own, or null: what stands for the region's floats.
@@ -103,7 +105,7 @@ public:
 
   /// A launch begins: who wrote and read before it is forgotten.
   void beginLaunch();
-  /// Of the launch under way, in 1..63: what the cells carry.
+  /// Of the launch under way, in 1..15: what the cells carry.
   unsigned launchStamp() const;
   /// What threads released at places of global memory; Ordering.h.
   MessageTable &messages();
@@ -126,6 +128,8 @@ private:
   uint32_t generation = 0;
   std::vector<uint8_t> data, state;
   std::vector<uint64_t> writers, readers;
+  /// Of as many words; not written before a word is mixed.
+  std::unique_ptr<ByteCells[]> writerBytes, readerBytes;
 };
 
 /// Of one warp: each lane's bytes.

@@ -32,6 +32,17 @@ inline CellView cellView(WarpClock &clock, const Region &region,
   return view;
 }
 
+/// As loads of this kind look at who wrote: to `.nc` whatever was written in
+/// this launch is another's, and never in order.
+inline CellView writersView(const CellView &view, const MemoryInfo &info) {
+  CellView writers = view;
+  if (info.isNonCoherent) {
+    writers.mine ^= cell::blockMask & ~cell::launchMask;
+    writers.floor = 0;
+  }
+  return writers;
+}
+
 /// With pieces below a word, lanes share words: the cell stands for the warp.
 template <unsigned N>
 inline uint64_t cellFor(const CellView &view, uint64_t word) {
@@ -45,13 +56,14 @@ inline uint64_t cellFor(const CellView &view, uint64_t word) {
 template <unsigned N>
 inline bool isOwn(uint64_t old, uint64_t mine) {
   constexpr uint64_t who = cell::blockMask | cell::warpMask | cell::laneMask |
-                           cell::manyBit | cell::manyBlocksBit;
+                           cell::manyBit | cell::manyBlocksBit | cell::mixedBit;
   if constexpr (N >= 4)
     return !((old ^ mine) & who);
   // Any lanes of this warp, together or one of them.
   uint64_t differ = old ^ mine;
-  bool isOne = !(old & (cell::manyBit | cell::manyBlocksBit)) &&
-               !(differ & (cell::blockMask | cell::warpMask));
+  bool isOne =
+      !(old & (cell::manyBit | cell::manyBlocksBit | cell::mixedBit)) &&
+      !(differ & (cell::blockMask | cell::warpMask));
   return isOne || !(differ & who);
 }
 
@@ -64,21 +76,24 @@ inline bool areInOrder(const CellView &view, const uint64_t *cells,
     uint64_t old = cells[word], mine = cellFor<N>(view, word);
     uint64_t differ = old ^ mine;
     bool isStale = differ & view.staleMask;
-    bool isSeen = !(differ & cell::blockMask) & !(old & cell::manyBlocksBit) &
+    bool isSeen = !(differ & cell::blockMask) &
+                  !(old & (cell::manyBlocksBit | cell::mixedBit)) &
                   ((old & cell::tickMask) <= view.floor);
     bad |= !(isStale | isOwn<N>(old, mine) | isSeen);
   }
   return !bad;
 }
 
+/// False: some words are mixed, and nothing was noted.
 template <unsigned N>
-inline void noteReads(const CellView &view, uint64_t *cells, uint64_t words) {
+inline bool noteReads(const CellView &view, uint64_t *cells, uint64_t words) {
   uint64_t next[256];
-  uint64_t changed = 0;
+  uint64_t changed = 0, mixed = 0;
   uint64_t own = uint64_t(view.index) << cell::warpShift;
   for (uint64_t word = 0; word < words; ++word) {
     uint64_t old = cells[word], mine = cellFor<N>(view, word);
     uint64_t differ = old ^ mine;
+    mixed |= old;
     bool isStale = differ & view.staleMask;
     bool isSameBlock = !(differ & cell::blockMask);
     bool isSeen = isSameBlock & ((old & cell::tickMask) <= view.floor);
@@ -98,8 +113,11 @@ inline void noteReads(const CellView &view, uint64_t *cells, uint64_t words) {
     next[word] = made;
     changed |= made ^ old;
   }
+  if (mixed & cell::mixedBit)
+    return false;
   if (changed)
     __builtin_memcpy(cells, next, words * 8);
+  return true;
 }
 
 /// False: not all is in order, and nothing was noted.
@@ -153,15 +171,16 @@ inline uint8_t stateOf(const uint8_t *state) {
 
 inline bool isInOrder(const CellView &view, uint64_t old, uint64_t mine) {
   constexpr uint64_t who = cell::blockMask | cell::warpMask | cell::laneMask |
-                           cell::manyBit | cell::manyBlocksBit;
+                           cell::manyBit | cell::manyBlocksBit | cell::mixedBit;
   uint64_t differ = old ^ mine;
   if (differ & view.staleMask || !(differ & who))
     return true;
-  return !(differ & cell::blockMask) && !(old & cell::manyBlocksBit) &&
+  return !(differ & cell::blockMask) &&
+         !(old & (cell::manyBlocksBit | cell::mixedBit)) &&
          (old & cell::tickMask) <= view.floor;
 }
 
-/// As `noteReads`, for one word.
+/// As `noteReads`, for one word, which is not mixed.
 inline void noteRead(const CellView &view, uint64_t &place, uint64_t mine) {
   uint64_t old = place, differ = old ^ mine;
   if (!differ)

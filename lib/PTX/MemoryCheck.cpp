@@ -193,6 +193,38 @@ void reportInFlight(Warp &warp, const Op &op, unsigned lane,
                   "thread copies");
 }
 
+void checkSource(Warp &warp, const Op &op, unsigned lane, const Checked &from,
+                 uint64_t bytes, uint32_t since) {
+  Region *region = from.place.region;
+  if (!warp.checksRaces || !region || !region->writers || region->isConst)
+    return;
+  bool isShared = region->generation != 0;
+  if (isShared && region->block != warp.block)
+    return;
+  const WarpClock &clock = clockOf(warp);
+  uint64_t base = isShared
+                      ? cell::sharedBase(region->generation, clock.block->rank)
+                      : clock.globalBase;
+  uint64_t offset = from.place.offset, end = offset + bytes;
+  for (uint64_t word = offset / 4; word * 4 < end; ++word) {
+    uint64_t old = region->writers[word];
+    unsigned mask = cell::bytesMask;
+    if (word * 4 < offset)
+      mask &= cell::bytesMask << (offset - word * 4);
+    if (word * 4 + 4 > end)
+      mask &= cell::bytesMask >> (word * 4 + 4 - end);
+    if ((old ^ base) & cell::blockMask || !(old & mask) ||
+        cell::tick(old) <= since)
+      continue;
+    uint64_t address = region->address + word * 4;
+    warp.report(op, lane, FindingKind::AsyncInFlight, address,
+                "its source was overwritten while the copy was under way, at " +
+                    Twine(describeAddress(warp, address)) +
+                    "; the wait for the copy must come first");
+    return;
+  }
+}
+
 void reportUnwritten(Warp &warp, const Op &op, unsigned lane,
                      const Checked &checked, unsigned bytes) {
   if (!warp.block->launch->options.checkUninitialized)
@@ -247,9 +279,11 @@ static unsigned touchWords(Warp &warp, unsigned lane, Region &region,
   uint64_t floor = uint64_t(seen) << cell::tickShift;
   auto isInOrder = [&](uint64_t old) {
     constexpr uint64_t who = cell::blockMask | cell::warpMask | cell::laneMask |
-                             cell::manyBit | cell::manyBlocksBit;
+                             cell::manyBit | cell::manyBlocksBit |
+                             cell::mixedBit;
     uint64_t differ = old ^ mine;
-    bool isSeen = !(differ & cell::blockMask) && !(old & cell::manyBlocksBit) &&
+    bool isSeen = !(differ & cell::blockMask) &&
+                  !(old & (cell::manyBlocksBit | cell::mixedBit)) &&
                   (old & cell::tickMask) <= floor;
     return (differ & staleMask) || !(differ & who) || isSeen;
   };
@@ -275,7 +309,7 @@ void touchBytes(Warp &warp, const Op &op, unsigned lane, const Checked &checked,
       (region->isConst && !isWrite))
     return;
   uint64_t offset = checked.place.offset;
-  if (!info.isStrong && !((offset | bytes) % 4)) {
+  if (!info.isStrong && !info.isNonCoherent && !((offset | bytes) % 4)) {
     // Words up to the first that is not plainly in order.
     unsigned done =
         touchWords(warp, lane, *region, offset / 4, bytes / 4, isWrite);
@@ -306,7 +340,8 @@ void touchBytes(Warp &warp, const Op &op, unsigned lane, const Checked &checked,
                 info.isStrong,
                 info.scope,
                 newBytes ? whole : nullptr,
-                genericAddress(checked.place)};
+                genericAddress(checked.place),
+                info.isNonCoherent};
     if (isWrite)
       touchWrite(touch);
     else

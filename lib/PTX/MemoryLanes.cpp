@@ -5,7 +5,8 @@
 //
 // A byte that nothing wrote is reported where it is loaded, unless the value
 // only goes on to stores: copying a structure copies its padding. Then the
-// bytes it is stored to count as not written, and whoever uses them is told.
+// bytes it is stored to count as not written, and whoever uses them is told. So
+// it is with registers that nothing wrote, where they are copied to memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -111,8 +112,14 @@ void loadLanes(Warp &warp, const Op &op, const MemoryInfo &info,
     if (info.isStrong && region && region->writers) {
       uint64_t location = genericAddress(checked.place);
       if (warp.checksRaces) {
-        Touch touch{warp,           op, lane, *region, checked.place.offset / 4,
-                    cell::bytesMask};
+        Touch touch{warp,
+                    op,
+                    lane,
+                    *region,
+                    checked.place.offset / 4,
+                    cell::bytesMask,
+                    /*isStrong=*/true,
+                    info.scope};
         noteFlagRead(touch);
         learnAt(warp, LaneMask(1) << lane, location, info.scope, isOrdering,
                 /*isUpdate=*/false);
@@ -184,6 +191,9 @@ void storeLanes(Warp &warp, const Op &op, const MemoryInfo &info,
       bool isTainted =
           warp.tracksTaint && ((warp.taint(slot) | byAddress) >> lane & 1);
       std::memset(state + v * size, Written | (isTainted ? Tainted : 0), size);
+      if (op.isCopy && op.mayBeUninitialized &&
+          !(warp.written(slot) >> lane & 1))
+        std::memset(state + v * size, 0, size);
       if (!clock.unwritten.empty()) {
         auto found =
             clock.unwritten.find(unwrittenKey(warp, info.registers[v], lane));

@@ -57,9 +57,11 @@ inline bool loadStretch(Warp &warp, const Op &op, const MemoryInfo &info,
       return false;
     CellView view = cellView(clockOf(warp), region, stretch.first);
     uint64_t word = stretch.offset / 4;
-    if (!areInOrder<N>(view, region.writers + word, total / 4))
+    if (!areInOrder<N>(writersView(view, info), region.writers + word,
+                       total / 4))
       return false;
-    noteReads<N>(view, region.readers + word, total / 4);
+    if (!noteReads<N>(view, region.readers + word, total / 4))
+      return false;
   }
   const uint8_t *data = region.data + stretch.offset;
   for (unsigned v = 0; v < V; ++v) {
@@ -101,7 +103,7 @@ inline void setLanes(Result *to, LaneMask lanes, Result value) {
 
 /// What a gather needs to know at each of its steps.
 struct Gather {
-  CellView view;
+  CellView view, writersView;
   Region &region;
   bool hasCells;
   uint64_t last; ///< The last offset at which a piece lies inside.
@@ -126,10 +128,12 @@ inline bool loadRepeated(Warp &warp, const Op &op, const MemoryInfo &info,
     uint64_t other = view.mine + (uint64_t(end - 1) << cell::laneShift);
     uint64_t *writers = region.writers + offset / 4;
     uint64_t *readers = region.readers + offset / 4;
+    uint64_t alien = view.mine ^ gather.writersView.mine;
     bool isFine = true;
     for (unsigned word = 0; word < N / 4; ++word)
-      isFine &= isInOrder(view, writers[word], mine) &&
-                isInOrder(view, writers[word], other);
+      isFine &= isInOrder(gather.writersView, writers[word], mine ^ alien) &&
+                isInOrder(gather.writersView, writers[word], other ^ alien) &&
+                !(readers[word] & cell::mixedBit);
     if (!isFine)
       return false;
     for (unsigned word = 0; word < N / 4; ++word) {
@@ -172,9 +176,12 @@ inline bool loadRun(Warp &warp, const Op &op, const MemoryInfo &info,
   if (gather.hasCells) {
     CellView view = gather.view;
     view.mine += uint64_t(first) << cell::laneShift;
-    if (!areInOrder<N>(view, region.writers + offset / 4, total / 4))
+    CellView writersView = gather.writersView;
+    writersView.mine += uint64_t(first) << cell::laneShift;
+    if (!areInOrder<N>(writersView, region.writers + offset / 4, total / 4))
       return false;
-    noteReads<N>(view, region.readers + offset / 4, total / 4);
+    if (!noteReads<N>(view, region.readers + offset / 4, total / 4))
+      return false;
   }
   const uint8_t *data = region.data + offset;
   for (unsigned v = 0; v < V; ++v) {
@@ -209,9 +216,13 @@ inline bool loadOne(Warp &warp, const Op &op, const MemoryInfo &info,
     return false;
   if (gather.hasCells) {
     uint64_t mine = gather.view.mine + (uint64_t(lane) << cell::laneShift);
+    uint64_t writersMine =
+        gather.writersView.mine + (uint64_t(lane) << cell::laneShift);
     bool isFine = true;
     for (unsigned word = 0; word < N / 4; ++word)
-      isFine &= isInOrder(gather.view, region.writers[offset / 4 + word], mine);
+      isFine &= isInOrder(gather.writersView, region.writers[offset / 4 + word],
+                          writersMine) &&
+                !(region.readers[offset / 4 + word] & cell::mixedBit);
     if (!isFine)
       return false;
     for (unsigned word = 0; word < N / 4; ++word)
@@ -237,7 +248,8 @@ inline LaneMask gatherLanes(Warp &warp, const Op &op, const MemoryInfo &info,
   bool hasCells = scatter.hasCells && !region.isConst;
   if (hasCells && N < 4)
     return active;
-  Gather gather{cellView(clockOf(warp), region, 0), region, hasCells,
+  CellView view = cellView(clockOf(warp), region, 0);
+  Gather gather{view, writersView(view, info), region, hasCells,
                 region.bytes - N};
   LaneMask joined = active & active << 1;
   LaneMask same = followersOf(at, 0) & joined;
@@ -304,10 +316,13 @@ inline bool loadSame(Warp &warp, const Op &op, const MemoryInfo &info,
     uint64_t mine = view.mine + (uint64_t(first) << cell::laneShift);
     uint64_t other = view.mine + (uint64_t(last) << cell::laneShift);
     uint64_t word = stretch.offset / 4;
+    CellView asWritten = writersView(view, info);
+    uint64_t alien = view.mine ^ asWritten.mine;
     bool isFine = true;
     for (unsigned i = 0; i < N / 4; ++i)
-      isFine &= isInOrder(view, region.writers[word + i], mine) &&
-                isInOrder(view, region.writers[word + i], other);
+      isFine &= isInOrder(asWritten, region.writers[word + i], mine ^ alien) &&
+                isInOrder(asWritten, region.writers[word + i], other ^ alien) &&
+                !(region.readers[word + i] & cell::mixedBit);
     if (!isFine)
       return false;
     for (unsigned i = 0; i < N / 4; ++i) {

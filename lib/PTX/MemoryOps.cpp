@@ -95,7 +95,7 @@ bool readForm(Decoder &decoder, MemoryInfo &info, bool isStore) {
       continue;
     }
     if (modifier == "nc" && !isStore) {
-      isNonCoherent = true;
+      isNonCoherent = info.isNonCoherent = true;
       continue;
     }
     if (modifier == "unified" && !isStore)
@@ -303,17 +303,17 @@ Decoded decodeMemory(Decoder &decoder, Op &op) {
 
 // Addresses. ------------------------------------------------------------------
 
-void lanesAddresses(Warp &warp, const Op &op, const MemoryInfo &info, Slot base,
-                    uint64_t *at) {
+void lanesAddresses(Warp &warp, const MemoryInfo &info, Slot base,
+                    int64_t offset, uint64_t *at) {
   if (info.isWide) {
     const uint64_t *from = warp.lanes<uint64_t>(base);
     for (unsigned lane = 0; lane < warpLanes; ++lane)
-      at[lane] = from[lane] + uint64_t(op.offset);
+      at[lane] = from[lane] + uint64_t(offset);
     return;
   }
   const uint32_t *from = warp.lanes<uint32_t>(base);
   for (unsigned lane = 0; lane < warpLanes; ++lane)
-    at[lane] = uint32_t(from[lane] + uint32_t(op.offset));
+    at[lane] = uint32_t(from[lane] + uint32_t(offset));
 }
 
 /// An address that names a block of the cluster. `.shared` alone reaches no

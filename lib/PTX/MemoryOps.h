@@ -26,6 +26,7 @@ struct MemoryInfo {
   bool isWide = true; ///< The address register has 64 bits.
   bool isStrong = false;
   bool isStore = false;
+  bool isNonCoherent = false; ///< `.nc`
   Semantics semantics = Semantics::Weak;
   Scope scope = Scope::System;
   /// Of the elements in registers; ~0: not a register.
@@ -49,8 +50,12 @@ bool isCacheHint(llvm::StringRef modifier);
 
 /// The lanes' addresses: generic ones, or offsets where the space is shared,
 /// parameters or local.
-void lanesAddresses(Warp &warp, const Op &op, const MemoryInfo &info, Slot base,
-                    uint64_t *at);
+void lanesAddresses(Warp &warp, const MemoryInfo &info, Slot base,
+                    int64_t offset, uint64_t *at);
+inline void lanesAddresses(Warp &warp, const Op &op, const MemoryInfo &info,
+                           Slot base, uint64_t *at) {
+  lanesAddresses(warp, info, base, op.offset, at);
+}
 
 /// Where an address leads; `space` is Global, Shared, Local or Param.
 struct Place {
@@ -87,6 +92,10 @@ bool checkLane(Warp &warp, const Op &op, unsigned lane, const MemoryInfo &info,
 /// Bytes are in flight: reported.
 void reportInFlight(Warp &warp, const Op &op, unsigned lane,
                     const Checked &checked, unsigned bytes, bool isWrite);
+/// The copy `op` read its source until now: whatever a thread of the block
+/// wrote there after tick `since` is reported.
+void checkSource(Warp &warp, const Op &op, unsigned lane, const Checked &from,
+                 uint64_t bytes, uint32_t since);
 /// Some byte was never written: reported.
 void reportUnwritten(Warp &warp, const Op &op, unsigned lane,
                      const Checked &checked, unsigned bytes);

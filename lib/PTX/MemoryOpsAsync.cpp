@@ -34,13 +34,6 @@ AsyncQueue &queueOf(Warp &warp) {
   return *warp.async;
 }
 
-void addresses(Warp &warp, const MemoryInfo &info, Slot base, int64_t offset,
-               uint64_t *at) {
-  Op op;
-  op.offset = offset;
-  lanesAddresses(warp, op, info, base, at);
-}
-
 void complete(Warp &warp, AsyncQueue::Copy &copy, unsigned lane) {
   Checked to, from;
   unsigned bytes = copy.bytes, given = copy.sourceBytes[lane];
@@ -59,6 +52,7 @@ void complete(Warp &warp, AsyncQueue::Copy &copy, unsigned lane) {
         reportInFlight(warp, *copy.op, lane, from, given, false);
         break;
       }
+    checkSource(warp, *copy.op, lane, from, given, copy.tick);
     touchBytes(warp, *copy.op, lane, from, given, *copy.from,
                /*isWrite=*/false);
     std::memcpy(value, from.data, given);
@@ -97,9 +91,9 @@ void issue(Warp &warp, const Op &op, LaneMask active) {
   copy.to = &info.to;
   copy.from = &info.from;
   copy.bytes = info.bytes;
-  addresses(warp, info.to, op.operand(0), op.offset, copy.target.data());
-  addresses(warp, info.from, op.operand(1), int64_t(op.immediate),
-            copy.source.data());
+  lanesAddresses(warp, info.to, op.operand(0), op.offset, copy.target.data());
+  lanesAddresses(warp, info.from, op.operand(1), int64_t(op.immediate),
+                 copy.source.data());
   copy.group = queue.openGroup;
   if (warp.tracksTaint)
     copy.tainted = warp.taint(op.operand(0)) | warp.taint(op.operand(1));
@@ -144,8 +138,13 @@ void issue(Warp &warp, const Op &op, LaneMask active) {
   if (reading)
     countAccess(warp, info.from, reading, copy.source.data(), false);
   countAccess(warp, info.to, active, copy.target.data(), true);
-  if (copy.lanes)
-    queue.copies.push_back(copy);
+  if (!copy.lanes)
+    return;
+  // What is written from now on is told from what was there before.
+  BlockClock &clock = *clockOf(warp).block;
+  copy.tick = clock.tick;
+  clock.advance();
+  queue.copies.push_back(copy);
 }
 
 void commit(Warp &warp, const Op &, LaneMask active) {

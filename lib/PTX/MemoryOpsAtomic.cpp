@@ -25,18 +25,24 @@ namespace {
 /// Two halves of a 128-bit value.
 struct Pair {
   uint64_t low = 0, high = 0;
+  bool operator==(const Pair &other) const {
+    return low == other.low && high == other.high;
+  }
 };
 
-Pair swapPair(const AtomicInfo &info, uint8_t *data, Pair b, Pair c) {
+Pair swapPair(const AtomicInfo &info, uint8_t *data, Pair b, Pair c,
+              uint64_t &changes) {
   static std::mutex locks[64];
   std::lock_guard<std::mutex> guard(
       locks[reinterpret_cast<uintptr_t>(data) / 16 % 64]);
   Pair old;
   std::memcpy(&old, data, 16);
-  if (info.update == Update::Exchange)
-    std::memcpy(data, &b, 16);
-  else if (old.low == b.low && old.high == b.high)
-    std::memcpy(data, &c, 16);
+  bool isExchange = info.update == Update::Exchange;
+  if (!isExchange && !(old == b))
+    return old;
+  Pair next = isExchange ? b : c;
+  std::memcpy(data, &next, 16);
+  changes += !(next == old);
   return old;
 }
 
@@ -98,7 +104,7 @@ void atomic(Warp &warp, const Op &op, LaneMask active) {
     if (orders) {
       if (info.hasResult)
         noteFlagRead(Touch{warp, op, lane, region, checked.place.offset / 4,
-                           cell::bytesMask});
+                           cell::bytesMask, /*isStrong=*/true, info.scope});
       touchBytes(warp, op, lane, checked, bytes, info, /*isWrite=*/true);
       // Before the update: whoever sees it finds what it releases.
       publishAt(warp, LaneMask(1) << lane, location, info.scope, releases,
@@ -116,8 +122,7 @@ void atomic(Warp &warp, const Op &op, LaneMask active) {
                warp.lanes<uint64_t>(source + 1)[lane]};
         Pair c{warp.lanes<uint64_t>(third)[lane],
                warp.lanes<uint64_t>(third + 1)[lane]};
-        Pair old = swapPair(info, data, b, c);
-        warp.changes += std::memcmp(data, &old, sizeof(old)) != 0;
+        Pair old = swapPair(info, data, b, c, warp.changes);
         if (info.hasResult) {
           warp.lanes<uint64_t>(op.result(0))[lane] = old.low;
           warp.lanes<uint64_t>(op.result(0) + 1)[lane] = old.high;
@@ -125,11 +130,12 @@ void atomic(Warp &warp, const Op &op, LaneMask active) {
       } else {
         uint64_t b = valueOf(warp, source, lane, size);
         uint64_t c = valueOf(warp, third, lane, size);
+        uint64_t &changes = warp.changes;
         uint64_t old =
-            size == 2   ? swapLoop<uint16_t>(info, data, b, c, isGlobal)
-            : size == 4 ? swapLoop<uint32_t>(info, data, b, c, isGlobal)
-                        : swapLoop<uint64_t>(info, data, b, c, isGlobal);
-        warp.changes += std::memcmp(data, &old, size) != 0;
+            size == 2 ? swapLoop<uint16_t>(info, data, b, c, isGlobal, changes)
+            : size == 4
+                ? swapLoop<uint32_t>(info, data, b, c, isGlobal, changes)
+                : swapLoop<uint64_t>(info, data, b, c, isGlobal, changes);
         if (info.hasResult) {
           if (size == 8)
             warp.lanes<uint64_t>(op.result(v))[lane] = old;
@@ -199,14 +205,14 @@ bool isSupported(const AtomicInfo &info, bool isReduction) {
 } // namespace
 
 uint64_t updateAt(const AtomicInfo &info, uint8_t *data, uint64_t value,
-                  bool isGlobal) {
+                  bool isGlobal, uint64_t &changes) {
   switch (info.elementBytes) {
   case 2:
-    return swapLoop<uint16_t>(info, data, value, 0, isGlobal);
+    return swapLoop<uint16_t>(info, data, value, 0, isGlobal, changes);
   case 4:
-    return swapLoop<uint32_t>(info, data, value, 0, isGlobal);
+    return swapLoop<uint32_t>(info, data, value, 0, isGlobal, changes);
   default:
-    return swapLoop<uint64_t>(info, data, value, 0, isGlobal);
+    return swapLoop<uint64_t>(info, data, value, 0, isGlobal, changes);
   }
 }
 

@@ -207,7 +207,8 @@ inline bool storeLocal(Warp &warp, const Op &op, const MemoryInfo &info,
 template <unsigned E, unsigned V>
 bool tryStore(Warp &warp, const Op &op, const MemoryInfo &info, LaneMask active,
               const uint64_t *at) {
-  if (info.isStrong || !clockOf(warp).unwritten.empty())
+  if (info.isStrong || op.mayBeUninitialized ||
+      !clockOf(warp).unwritten.empty())
     return false;
   Stretch stretch;
   stretch.first = __builtin_ctz(active);
@@ -238,7 +239,8 @@ void store(Warp &warp, const Op &op, LaneMask active) {
   if (tryStore<E, V>(warp, op, info, active, at))
     return;
   countLanes(warp, info, active, at, /*isWrite=*/true);
-  if (!info.isStrong && clockOf(warp).unwritten.empty())
+  if (!info.isStrong && !op.mayBeUninitialized &&
+      clockOf(warp).unwritten.empty())
     active = scatterLanes<E, V>(warp, op, info, active, at);
   if (active)
     storeLanes(warp, op, info, active, at);

@@ -73,10 +73,12 @@ void learnAt(Warp &warp, LaneMask lanes, uint64_t location, Scope scope,
 // Cells. ----------------------------------------------------------------------
 
 /// A cell says who touched a word last. From bit 0: bytes 4, tick 19, lane 5,
-/// warp 5, block 22, launch 6 (for shared memory the last two are one number,
+/// warp 5, block 22, launch 4 (for shared memory the last two are one number,
 /// the generation and the rank in its cluster of the block that did it), then
-/// three flags. With `manyBit` the lane's place holds the
-/// last warp and the warp's place the first warp of those that did.
+/// five flags. With `manyBit` the lane's place holds the last warp and the
+/// warp's place the first warp of those that did. With `mixedBit` the word's
+/// bytes differ and `ByteCells` say who touched each. `narrowBit` is for strong
+/// accesses to global memory whose scope is the block.
 namespace cell {
 constexpr unsigned tickShift = 4, laneShift = 23, warpShift = 28,
                    blockShift = 33, launchShift = 55;
@@ -85,11 +87,13 @@ constexpr uint64_t lastTick = (uint64_t(1) << 19) - 1;
 constexpr uint64_t tickMask = lastTick << tickShift;
 constexpr uint64_t laneMask = uint64_t(31) << laneShift;
 constexpr uint64_t warpMask = uint64_t(31) << warpShift;
-constexpr uint64_t blockMask = ((uint64_t(1) << 28) - 1) << blockShift;
+constexpr uint64_t blockMask = ((uint64_t(1) << 26) - 1) << blockShift;
 constexpr unsigned rankBits = 4;
 constexpr uint64_t rankMask = ((uint64_t(1) << rankBits) - 1) << blockShift;
 constexpr uint64_t generationMask = blockMask & ~rankMask;
-constexpr uint64_t launchMask = uint64_t(63) << launchShift;
+constexpr uint64_t launchMask = uint64_t(15) << launchShift;
+constexpr uint64_t mixedBit = uint64_t(1) << 59;
+constexpr uint64_t narrowBit = uint64_t(1) << 60;
 constexpr uint64_t manyBit = uint64_t(1) << 61;
 constexpr uint64_t manyBlocksBit = uint64_t(1) << 62;
 constexpr uint64_t strongBit = uint64_t(1) << 63;
@@ -109,6 +113,9 @@ inline uint64_t sharedBase(uint32_t generation, unsigned rank) {
   return uint64_t(generation | rank) << blockShift;
 }
 } // namespace cell
+
+/// Of the bytes of a mixed word, a cell each, 0 where there is nothing to say.
+using ByteCells = std::array<uint64_t, 4>;
 
 /// What threads did that another may rely on, by block: up to which tick. Runs
 /// of blocks that are alike are one entry.
@@ -132,6 +139,8 @@ struct Knowledge {
 
   bool covers(uint32_t block, unsigned firstThread, unsigned lastThread,
               uint32_t tick) const;
+  /// Whether it says anything of that block.
+  bool tellsOf(uint32_t block) const;
 };
 using KnowledgePtr = std::shared_ptr<const Knowledge>;
 KnowledgePtr join(const KnowledgePtr &a, const KnowledgePtr &b);
@@ -180,6 +189,7 @@ struct LaneMessages {
 /// A strong read of another thread's strong write, for messages.
 struct FlagRead {
   uint64_t address = 0, writer = 0;
+  bool isInScope = false; ///< The scopes of both include each other.
 };
 
 /// What an access needs to know fast, per warp.
@@ -260,11 +270,13 @@ struct Touch {
   const uint8_t *newWord = nullptr;
   /// For messages: the lane's own address.
   uint64_t address = 0;
+  /// `ld.global.nc`: sees no writes of this launch, whatever orders them.
+  bool isNonCoherent = false;
 };
 /// Checks against what others did, reports, and notes the access.
 void touchRead(const Touch &touch);
 void touchWrite(const Touch &touch);
-/// A strong read: remembers whose strong write it saw.
+/// A strong read, of `touch.scope`: remembers whose strong write it saw.
 void noteFlagRead(const Touch &touch);
 
 } // namespace fsr::ptx

@@ -43,7 +43,65 @@ uint64_t cellOf(const View &view, const Touch &touch) {
   return view.base | uint64_t(view.clock.index) << cell::warpShift |
          uint64_t(touch.lane) << cell::laneShift |
          uint64_t(view.clock.block->tick) << cell::tickShift | touch.bytes |
-         (touch.isStrong ? cell::strongBit : 0);
+         (touch.isStrong ? cell::strongBit : 0) |
+         (touch.isStrong && !view.isShared && touch.scope == Scope::Block
+              ? cell::narrowBit
+              : 0);
+}
+
+bool isStale(const View &view, uint64_t old) {
+  return (old ^ view.base) & view.staleMask;
+}
+
+bool isMixed(const View &view, uint64_t old) {
+  return old & cell::mixedBit && !isStale(view, old);
+}
+
+/// Whether no thread can be out of order any more with what `old` says.
+bool isPastForAll(const View &view, uint64_t old) {
+  if (!(old & cell::bytesMask) || isStale(view, old))
+    return true;
+  if ((old ^ view.base) & cell::blockMask || old & cell::manyBlocksBit)
+    return false;
+  const std::vector<WarpClock> &warps = view.clock.block->warps;
+  uint32_t tick = cell::tick(old);
+  for (const WarpClock &warp : warps)
+    if (warp.laneFloor < tick || (warps.size() > 1 && warp.floor < tick))
+      return false;
+  return true;
+}
+
+/// What is known of each byte.
+ByteCells bytesOf(const View &view, uint64_t old, const ByteCells &own) {
+  if (isMixed(view, old))
+    return own;
+  ByteCells bytes{};
+  for (unsigned i = 0; i < bytes.size() && !isStale(view, old); ++i)
+    if (old >> i & 1)
+      bytes[i] = (old & ~cell::bytesMask) | uint64_t(1) << i;
+  return bytes;
+}
+
+/// The word's cell where one can say it all, else that of a mixed word. What
+/// is past for all is forgotten, but not of the bytes `touched`.
+uint64_t settle(const View &view, ByteCells bytes, unsigned touched,
+                uint64_t mine, ByteCells &own) {
+  uint64_t one = 0, mask = 0;
+  bool areAlike = true;
+  for (unsigned i = 0; i < bytes.size(); ++i) {
+    if (!(touched >> i & 1) && isPastForAll(view, bytes[i])) {
+      bytes[i] = 0;
+      continue;
+    }
+    uint64_t cell = bytes[i] & ~cell::bytesMask;
+    areAlike &= !mask || cell == one;
+    one = cell;
+    mask |= uint64_t(1) << i;
+  }
+  if (areAlike)
+    return one | mask;
+  own = bytes;
+  return mine | cell::mixedBit | cell::bytesMask;
 }
 
 const LaneMessages *messagesFor(const View &view, unsigned lane) {
@@ -260,7 +318,8 @@ bool areBothStrong(const View &view, const Touch &touch, uint64_t old) {
   if (!touch.isStrong || !(old & cell::strongBit))
     return false;
   bool isSameBlock = !((old ^ view.base) & cell::blockMask);
-  return isSameBlock || touch.scope != Scope::Block;
+  return isSameBlock ||
+         (touch.scope != Scope::Block && !(old & cell::narrowBit));
 }
 
 /// The lane's warp saw the strong write that `old` stands for by a strong read
@@ -271,7 +330,7 @@ bool wasSeen(const View &view, const Touch &touch, uint64_t old) {
   uint64_t address = touch.region.address + touch.word * 4;
   for (const WarpClock &warp : view.clock.block->warps)
     for (const FlagRead &one : warp.flagReads)
-      if (one.address == address && one.writer == old)
+      if (one.isInScope && one.address == address && one.writer == old)
         return true;
   return false;
 }
@@ -280,10 +339,136 @@ void check(const View &view, const Touch &touch, uint64_t old,
            Conflict conflict) {
   if ((old ^ view.base) & view.staleMask || !(old & touch.bytes))
     return;
+  if (touch.isNonCoherent && conflict == Conflict::ReadAfterWrite) {
+    touch.warp.report(
+        touch.op, touch.lane, FindingKind::GlobalRace, touch.address,
+        "reads by ld.global.nc what " + Twine(who(view, old, touch)) +
+            " wrote in this launch, at " +
+            describeAddress(touch.warp, touch.address) +
+            "; such loads are for what no thread writes, and no barrier "
+            "orders them");
+    return;
+  }
   if (areBothStrong(view, touch, old) || isOrdered(view, touch, old) ||
       wasSeen(view, touch, old))
     return;
   reportConflict(view, touch, old, conflict);
+}
+
+/// The same for the bytes that the access touches, each by what is known of it.
+void checkWord(const View &view, const Touch &touch, uint64_t old,
+               const ByteCells &own, Conflict conflict) {
+  if (!isMixed(view, old)) {
+    check(view, touch, old, conflict);
+    return;
+  }
+  uint64_t last = 0;
+  for (unsigned i = 0; i < own.size(); ++i) {
+    uint64_t one = own[i] & ~cell::bytesMask;
+    if (!(touch.bytes >> i & 1) || one == last)
+      continue;
+    last = one;
+    check(view, touch, own[i], conflict);
+  }
+}
+
+/// The cell after a read of what `old` speaks of.
+uint64_t afterRead(const View &view, const Touch &touch, uint64_t old) {
+  uint64_t mine = cellOf(view, touch);
+  constexpr uint64_t identity =
+      cell::blockMask | cell::warpMask | cell::laneMask;
+  if (isStale(view, old))
+    return mine;
+  mine |= old & cell::narrowBit;
+  if (old & cell::manyBlocksBit)
+    return touch.isStrong ? old : old & ~cell::strongBit;
+  if ((old ^ view.base) & cell::blockMask) {
+    if (isOrdered(view, touch, old))
+      return mine;
+    if (!touch.isStrong || !(old & cell::strongBit))
+      mine &= ~cell::strongBit;
+    return mine | cell::manyBlocksBit;
+  }
+  uint64_t strong = old & mine & cell::strongBit;
+  if (!(old & cell::manyBit) && !((old ^ mine) & identity))
+    return (mine & ~cell::strongBit) | strong | (old & cell::bytesMask);
+  unsigned first = cell::warp(old);
+  unsigned last = old & cell::manyBit ? cell::lane(old) : first;
+  if (isOrdered(view, touch, old) &&
+      (!(old & cell::manyBit) ||
+       cell::tick(old) <= std::min(view.clock.floor, view.clock.laneFloor)))
+    return mine;
+  first = std::min(first, view.clock.index);
+  last = std::max(last, view.clock.index);
+  return (mine & ~(cell::warpMask | cell::laneMask | cell::strongBit)) |
+         cell::manyBit | strong | (old & cell::bytesMask) |
+         uint64_t(first) << cell::warpShift | uint64_t(last) << cell::laneShift;
+}
+
+/// Whether `old` is of this tick and of lanes of this warp alone, for which one
+/// cell stands whatever their bytes are.
+bool isOfWarp(const View &view, uint64_t old) {
+  return !((old ^ view.base) & cell::blockMask) &&
+         !(old & (cell::manyBlocksBit | cell::mixedBit)) &&
+         cell::warp(old) == view.clock.index &&
+         (!(old & cell::manyBit) || cell::lane(old) == view.clock.index) &&
+         cell::tick(old) == view.clock.block->tick;
+}
+
+void noteRead(const View &view, const Touch &touch, uint64_t &cell,
+              ByteCells &own) {
+  uint64_t old = cell;
+  bool isOne = !isMixed(view, old) &&
+               (isStale(view, old) || (old & cell::bytesMask) == touch.bytes ||
+                !(old & cell::bytesMask) || isOfWarp(view, old));
+  if (isOne) {
+    cell = afterRead(view, touch, old);
+    return;
+  }
+  ByteCells bytes = bytesOf(view, old, own);
+  Touch part = touch;
+  uint64_t last = 0, made = 0;
+  for (unsigned i = 0; i < bytes.size(); ++i) {
+    if (!(touch.bytes >> i & 1))
+      continue;
+    uint64_t before = bytes[i] & ~cell::bytesMask;
+    if (!made || before != last) {
+      part.bytes = 1u << i;
+      made = afterRead(view, part, bytes[i]) & ~cell::bytesMask;
+      last = before;
+    }
+    bytes[i] = made | uint64_t(1) << i;
+  }
+  cell = settle(view, bytes, touch.bytes, cellOf(view, touch), own);
+}
+
+void noteWrite(const View &view, const Touch &touch, uint64_t &cell,
+               ByteCells &own) {
+  uint64_t old = cell, mine = cellOf(view, touch);
+  bool hasRest =
+      !isStale(view, old) && (old & cell::bytesMask & ~uint64_t(touch.bytes));
+  if (!hasRest) {
+    cell = mine;
+    return;
+  }
+  if (isOfWarp(view, old)) {
+    // Parts of a word by lanes of one warp: the cell stands for all of them.
+    bool isSameLane =
+        !(old & cell::manyBit) && !((old ^ mine) & cell::laneMask);
+    uint64_t strong = old & mine & cell::strongBit;
+    mine = (mine & ~cell::strongBit) | strong |
+           (old & (cell::bytesMask | cell::narrowBit));
+    if (!isSameLane)
+      mine = (mine & ~cell::laneMask) | cell::manyBit |
+             uint64_t(view.clock.index) << cell::laneShift;
+    cell = mine;
+    return;
+  }
+  ByteCells bytes = bytesOf(view, old, own);
+  for (unsigned i = 0; i < bytes.size(); ++i)
+    if (touch.bytes >> i & 1)
+      bytes[i] = (mine & ~cell::bytesMask) | uint64_t(1) << i;
+  cell = settle(view, bytes, touch.bytes, mine, own);
 }
 
 } // namespace
@@ -294,94 +479,48 @@ void noteFlagRead(const Touch &touch) {
   if ((old ^ view.base) & view.staleMask || !(old & cell::strongBit))
     return;
   uint64_t address = touch.region.address + touch.word * 4;
+  bool isInScope = !((old ^ view.base) & cell::blockMask) || view.isShared ||
+                   (touch.scope != Scope::Block && !(old & cell::narrowBit));
   for (FlagRead &one : view.clock.flagReads)
     if (one.address == address) {
-      one.writer = old;
+      one = {address, old, isInScope};
       return;
     }
-  view.clock.flagReads[view.clock.nextFlagRead++ % 8] = {address, old};
+  view.clock.flagReads[view.clock.nextFlagRead++ % 8] = {address, old,
+                                                         isInScope};
 }
 
 void touchRead(const Touch &touch) {
   View view = viewOf(touch);
-  check(view, touch, touch.region.writers[touch.word],
-        Conflict::ReadAfterWrite);
-  uint64_t &cell = touch.region.readers[touch.word];
-  uint64_t old = cell, mine = cellOf(view, touch);
-  constexpr uint64_t identity =
-      cell::blockMask | cell::warpMask | cell::laneMask;
-  bool isStale = (old ^ view.base) & view.staleMask;
-  if (isStale) {
-    cell = mine;
-    return;
-  }
-  bool isSameBlock = !((old ^ view.base) & cell::blockMask);
-  if (old & cell::manyBlocksBit) {
-    if (!touch.isStrong)
-      cell = old & ~cell::strongBit;
-    return;
-  }
-  if (!isSameBlock) {
-    bool isBehind = isOrdered(view, touch, old);
-    if (!isBehind && !touch.isStrong)
-      mine &= ~cell::strongBit;
-    if (!isBehind && !(old & cell::strongBit))
-      mine &= ~cell::strongBit;
-    cell = mine | (isBehind ? 0 : cell::manyBlocksBit);
-    return;
-  }
-  if (!(old & cell::manyBit) && !((old ^ mine) & identity)) {
-    uint64_t strong = old & mine & cell::strongBit;
-    cell = (mine & ~cell::strongBit) | strong | (old & cell::bytesMask);
-    return;
-  }
-  unsigned first = cell::warp(old);
-  unsigned last = old & cell::manyBit ? cell::lane(old) : first;
-  bool isBehind = isOrdered(view, touch, old);
-  bool isApart = !(old & touch.bytes) &&
-                 (first != view.clock.index || last != view.clock.index);
-  if ((isBehind && !(old & cell::manyBit)) || isApart ||
-      (isBehind &&
-       cell::tick(old) <= std::min(view.clock.floor, view.clock.laneFloor))) {
-    cell = mine;
-    return;
-  }
-  first = std::min(first, view.clock.index);
-  last = std::max(last, view.clock.index);
-  uint64_t strong = old & mine & cell::strongBit;
-  cell = (mine & ~(cell::warpMask | cell::laneMask | cell::strongBit)) |
-         cell::manyBit | strong | (old & cell::bytesMask) |
-         uint64_t(first) << cell::warpShift | uint64_t(last) << cell::laneShift;
+  uint64_t &writer = touch.region.writers[touch.word];
+  ByteCells &writerBytes = touch.region.writerBytes[touch.word];
+  checkWord(view, touch, writer, writerBytes, Conflict::ReadAfterWrite);
+  // Once a barrier has put it behind all, the quick ways may look at it again.
+  if (isMixed(view, writer))
+    writer = settle(view, writerBytes, 0, writer, writerBytes);
+  noteRead(view, touch, touch.region.readers[touch.word],
+           touch.region.readerBytes[touch.word]);
 }
 
 void touchWrite(const Touch &touch) {
   View view = viewOf(touch);
   uint64_t &writer = touch.region.writers[touch.word];
   uint64_t &reader = touch.region.readers[touch.word];
-  uint64_t old = writer, mine = cellOf(view, touch);
-  check(view, touch, old, Conflict::WriteAfterWrite);
-  check(view, touch, reader, Conflict::WriteAfterRead);
-  constexpr uint64_t ofWarp = cell::blockMask | cell::warpMask;
-  bool isStale = (old ^ view.base) & view.staleMask;
-  bool isSameWarp =
-      !isStale && !((old ^ mine) & ofWarp) &&
-      (!(old & cell::manyBit) || cell::lane(old) == view.clock.index);
-  if (isSameWarp && cell::tick(old) == cell::tick(mine) &&
-      (old & cell::bytesMask & ~uint64_t(touch.bytes))) {
-    // Parts of a word by lanes of one warp: the cell stands for all of them.
-    bool isSameLane =
-        !(old & cell::manyBit) && !((old ^ mine) & cell::laneMask);
-    uint64_t strong = old & mine & cell::strongBit;
-    mine = (mine & ~cell::strongBit) | strong | (old & cell::bytesMask);
-    if (!isSameLane)
-      mine = (mine & ~cell::laneMask) | cell::manyBit |
-             uint64_t(view.clock.index) << cell::laneShift;
-  }
-  writer = mine;
+  ByteCells &writerBytes = touch.region.writerBytes[touch.word];
+  ByteCells &readerBytes = touch.region.readerBytes[touch.word];
+  checkWord(view, touch, writer, writerBytes, Conflict::WriteAfterWrite);
+  checkWord(view, touch, reader, readerBytes, Conflict::WriteAfterRead);
+  noteWrite(view, touch, writer, writerBytes);
   // What was read before is behind the write now, or has been reported.
-  if (!((reader ^ view.base) & view.staleMask) &&
-      !(reader & cell::bytesMask & ~uint64_t(touch.bytes)))
+  if (isMixed(view, reader)) {
+    for (unsigned i = 0; i < readerBytes.size(); ++i)
+      if (touch.bytes >> i & 1)
+        readerBytes[i] = 0;
+    reader = settle(view, readerBytes, 0, reader, readerBytes);
+  } else if (!isStale(view, reader) &&
+             !(reader & cell::bytesMask & ~uint64_t(touch.bytes))) {
     reader = 0;
+  }
 }
 
 } // namespace fsr::ptx

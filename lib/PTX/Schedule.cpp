@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <numeric>
 #include <thread>
 
 namespace fsr::ptx {
@@ -28,6 +29,8 @@ static constexpr uint64_t turnFuel = 4096;
 /// Instructions of a block before another one's turn.
 static constexpr uint64_t blockQuantum = uint64_t(1) << 21;
 static constexpr uint64_t cooperativeQuantum = uint64_t(1) << 14;
+/// Rounds in which all warps come to a barrier, for each that is watched.
+static constexpr unsigned barrierRoundsALook = 64;
 /// Turns in which all blocks do nothing but wait, before that is a deadlock.
 static constexpr unsigned mostWaits = 16;
 /// Of shared memory, for the system; cooperative groups keep 288 bytes there.
@@ -78,10 +81,9 @@ void BlockRun::reset(const std::array<unsigned, 3> &index,
   for (Barrier &barrier : barriers)
     barrier.isOpen = false;
   numOpen = 0;
-  spinRounds = 0;
+  spinRounds = barrierRounds = 0;
   cycles = false;
   watchedEpoch = watchedChanges = toldChanges = 0;
-  nextWarp = 0;
   for (unsigned i = 0; i < runs.size(); ++i) {
     unsigned threads = std::min(block.numThreads - i * warpLanes, warpLanes);
     LaneMask existing =
@@ -114,6 +116,7 @@ BlockRun::Outcome BlockRun::run(Tally &tally, uint64_t quantum,
   executed = 0;
   while (executed < quantum) {
     bool anyLeft = false, anyRan = false, allSpin = true, anyPolling = false;
+    bool anySpinning = false;
     for (size_t i = 0; i < runs.size(); ++i) {
       // RandomWarps: any warp, as often as it falls on it.
       size_t at = isRandom ? random.below(unsigned(runs.size())) : i;
@@ -132,8 +135,8 @@ BlockRun::Outcome BlockRun::run(Tally &tally, uint64_t quantum,
                  turn == Turn::Polling || turn == Turn::Done;
       if (turn == Turn::Blocked)
         run.isRunnable = false;
-      if (turn == Turn::Polling)
-        anyPolling = true;
+      anyPolling |= turn == Turn::Polling;
+      anySpinning |= turn == Turn::Spinning;
       if (executed >= quantum)
         break;
     }
@@ -162,13 +165,16 @@ BlockRun::Outcome BlockRun::run(Tally &tally, uint64_t quantum,
       watch();
       return finish(didAnything ? Outcome::Spent : Outcome::Waiting);
     }
-    if (allSpin)
+    bool isSpin = allSpin && (anySpinning || anyPolling);
+    // Warps that meet at barriers may go round in a circle too, but most do
+    // not, and to look costs as much as they do.
+    if (isSpin || (allSpin && ++barrierRounds % barrierRoundsALook == 0))
       watch();
-    if (allSpin && ++spinRounds >= (launch.shape.cooperative ? 2u : 8u)) {
+    if (isSpin && ++spinRounds >= (launch.shape.cooperative ? 2u : 8u)) {
       spinRounds = 0;
       return finish(Outcome::Spun);
     }
-    if (!allSpin)
+    if (!isSpin)
       spinRounds = 0;
   }
   return finish(spinRounds ? Outcome::Spun : Outcome::Spent);
@@ -203,7 +209,7 @@ public:
     if (wanted == BlockOrder::Random && numClusters > 2) {
       do
         stride = 1 + order.next() % (numClusters - 1);
-      while (std::__gcd(stride, numClusters) != 1);
+      while (std::gcd(stride, numClusters) != 1);
       firstCluster = order.next() % numClusters;
     }
   }

@@ -37,35 +37,51 @@ static bool isEndless(const Program &program, uint32_t pc) {
   return true;
 }
 
-uint64_t WarpRun::stateOf(const Group &group, unsigned lane) const {
-  uint64_t state = group.pc;
+WarpRun::LaneStates WarpRun::statesOf(const Group &group) const {
+  LaneStates states;
+  states.fill(group.pc);
+  // Slot by slot, so that it goes for all lanes at once.
+  auto mix = [&](auto valueOf) {
+    for (unsigned lane = 0; lane < warpLanes; ++lane) {
+      uint64_t state = (states[lane] ^ valueOf(lane)) * 0x9e3779b97f4a7c15;
+      states[lane] = state ^ state >> 29;
+    }
+  };
   for (const Frame *frame = group.frame.get(); frame;
        frame = frame->caller.get()) {
     const Program &program = *frame->program;
-    state = llvm::hash_combine(state, frame, frame->returnTo);
+    uint64_t place = llvm::hash_combine(frame, frame->returnTo);
+    mix([&](unsigned) { return place; });
     for (Slot slot = 0; slot < program.numSlots; ++slot) {
       const uint8_t *cells = frame->registers.data() + size_t(slot) * slotBytes;
-      uint64_t value = 0;
       switch (program.layouts[slot]) {
-      case SlotLayout::Predicate:
-        std::memcpy(&value, cells, sizeof(LaneMask));
-        value = value >> lane & 1;
+      case SlotLayout::Predicate: {
+        LaneMask lanes;
+        std::memcpy(&lanes, cells, sizeof(lanes));
+        mix([&](unsigned lane) { return uint64_t(lanes >> lane & 1); });
         break;
+      }
       case SlotLayout::Word:
-        std::memcpy(&value, cells + lane * 4, 4);
+        mix([&](unsigned lane) {
+          uint32_t value;
+          std::memcpy(&value, cells + lane * 4, 4);
+          return uint64_t(value);
+        });
         break;
       case SlotLayout::Double:
       case SlotLayout::Pair:
-        std::memcpy(&value, cells + lane * 8, 8);
+        mix([&](unsigned lane) {
+          uint64_t value;
+          std::memcpy(&value, cells + lane * 8, 8);
+          return value;
+        });
         break;
       case SlotLayout::Scratch:
-        continue;
+        break;
       }
-      state = (state ^ value) * 0x9e3779b97f4a7c15;
-      state ^= state >> 29;
     }
   }
-  return state;
+  return states;
 }
 
 bool WarpRun::watchSpin() {
@@ -76,9 +92,12 @@ bool WarpRun::watchSpin() {
         group.state != Group::State::Polling)
       continue;
     LaneMask looked = isKept ? group.mask : group.mask & spin.ran;
+    LaneStates states;
+    if (looked)
+      states = statesOf(group);
     for (LaneMask rest = looked; rest; rest &= rest - 1) {
       unsigned lane = __builtin_ctz(rest);
-      uint64_t state = stateOf(group, lane);
+      uint64_t state = states[lane];
       if (spin.looks > 1 && (spin.ran >> lane & 1) && spin.state[lane] == state)
         spin.cycles |= LaneMask(1) << lane;
       if (isKept)
@@ -100,10 +119,14 @@ uint64_t BlockRun::totalChanges() const {
 
 void BlockRun::watch() {
   uint64_t changes = totalChanges();
-  if (changes != watchedChanges)
+  if (changes != watchedChanges) {
+    // Whether memory stays as it is now shows at the next look.
+    watchedChanges = changes;
+    cycles = false;
     for (const auto &run : runs)
       run->spin = WarpRun::Spin();
-  watchedChanges = changes;
+    return;
+  }
   // A block of which all threads have just exited waits for nothing.
   bool anyLeft = false, allCycle = true;
   for (const auto &run : runs) {

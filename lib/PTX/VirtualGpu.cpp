@@ -363,18 +363,26 @@ llvm::Error Gpu::checkShape(const Function &kernel, const Program &program,
             llvm::Twine(of[2]))
         .str();
   };
+  static constexpr unsigned mostThreads = 1024;
   static constexpr unsigned mostBlock[3] = {1024, 1024, 64};
   static constexpr unsigned mostGrid[3] = {0x7fffffff, 65535, 65535};
   uint64_t threads = 1;
   for (unsigned i = 0; i < 3; ++i) {
     if (!shape.block[i] || shape.block[i] > mostBlock[i])
-      return bad("a block of " + show(shape.block) + " threads");
+      return bad("got a block of " + show(shape.block) +
+                 " threads, wanted at least 1x1x1 and at most " +
+                 show({mostBlock[0], mostBlock[1], mostBlock[2]}) + ", " +
+                 llvm::Twine(mostThreads) + " in all");
     if (!shape.grid[i] || shape.grid[i] > mostGrid[i])
-      return bad("a grid of " + show(shape.grid) + " blocks");
+      return bad("got a grid of " + show(shape.grid) +
+                 " blocks, wanted at least 1x1x1 and at most " +
+                 show({mostGrid[0], mostGrid[1], mostGrid[2]}));
     threads *= shape.block[i];
   }
-  if (threads > 1024)
-    return bad("a block of " + show(shape.block) + " threads");
+  if (threads > mostThreads)
+    return bad("got a block of " + show(shape.block) + " threads, " +
+               llvm::Twine(threads) + " in all, wanted at most " +
+               llvm::Twine(mostThreads) + " in all");
   uint64_t clusterBlocks = 1;
   if (kernel.requiredCluster[0])
     for (unsigned i = 0; i < 3; ++i)

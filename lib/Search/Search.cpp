@@ -104,6 +104,11 @@ private:
   }
   void summarise(RoundSummary &summary);
   bool isNearBound() const;
+  /// Before whatever runs the original first.
+  void sayChecking() {
+    if (device.isVirtual && !std::exchange(hasRun, true))
+      notify(SearchEvent::Kind::Checking, 1, 0);
+  }
   void notify(SearchEvent::Kind kind, int64_t round, int64_t slot,
               const Trial *trial = nullptr,
               const RoundSummary *summary = nullptr) {
@@ -124,7 +129,7 @@ private:
   /// By the keys of their trials; read when the first trial is not found.
   std::optional<std::map<std::string, Record>> records;
   std::map<std::string, unsigned> reusedFrom; ///< Trials of other devices.
-  bool hasForecast = false, isRehearsed = false;
+  bool hasForecast = false, isRehearsed = false, hasRun = false;
   unsigned roundsWithoutGain = 0;
   /// Of this search's own candidates: what another search left in the store
   /// must not change what this one asks and tries.
@@ -722,6 +727,7 @@ llvm::Error Searcher::ensureStrength() {
   if (!known)
     return known.takeError();
   if (!*known || !isOf(**known, task, device)) {
+    sayChecking();
     llvm::Expected<TaskStrength> made = testStrength(
         task, device.imageOf(*reference), options.seed, services.device);
     if (!made)
@@ -760,6 +766,7 @@ llvm::Expected<EvaluateResult> Searcher::evaluate(const Contender &contender,
   request.plan = contender.plan;
   request.options.seed = options.seed;
   request.options.full = full;
+  sayChecking();
   return services.device.evaluate(request);
 }
 

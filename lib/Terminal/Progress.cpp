@@ -126,6 +126,8 @@ static std::string waitingText(const ProgressState &state, unsigned brevity) {
                    : llvm::formatv("waiting for {0} of {1} answers",
                                    state.waiting, state.subject.width)
                          .str();
+  else if (state.isChecking)
+    text = isShort ? "original" : "checking the original";
   else if (state.isTrying && (state.verdicts.empty() || brevity < AcceptedOnly))
     text = isShort ? "trying" : "trying answers";
   if (state.pending)
@@ -270,7 +272,18 @@ void Progress::event(const SearchEvent &event, double spentUsd) {
   std::lock_guard<std::mutex> held(lock);
   if (!isOn || kind == ProgressKind::None)
     return;
+  if (event.kind == Kind::Checking) {
+    state.isChecking = true;
+    if (draws) {
+      draw();
+    } else if (kind == ProgressKind::Lines) {
+      os << prefix + state.subject.kernel + ": checking the original\n";
+      os.flush();
+    }
+    return;
+  }
   if (event.kind == Kind::Tested) {
+    state.isChecking = false;
     if (kind == ProgressKind::Lines) {
       os << prefix + state.subject.kernel +
                 ": task strength: " + printable(event.strength->summary()) +
@@ -296,12 +309,14 @@ void Progress::event(const SearchEvent &event, double spentUsd) {
     break;
   case Kind::Finished:
     state.isTrying = true;
+    state.isChecking = false;
     ++state.verdicts[event.trial->verdict];
     break;
   case Kind::RoundEnded:
     state.waiting = 0;
-    state.isTrying = false;
+    state.isTrying = state.isChecking = false;
     break;
+  case Kind::Checking:
   case Kind::Tested:
     break;
   }
@@ -344,6 +359,7 @@ void Progress::print(const SearchEvent &event) {
       out << ", " << count << " " << nameOf(verdict);
     out << "; best " << (state.best.empty() ? "none yet" : state.best);
     break;
+  case Kind::Checking:
   case Kind::Tested:
     break;
   case Kind::Finished:

@@ -71,6 +71,7 @@ void TimeLeft::event(const SearchEvent &event, Clock::time_point now) {
     slot = event.slot;
     slotHasTrial = true;
     break;
+  case Kind::Checking:
   case Kind::Tested:
     break;
   case Kind::RoundEnded:

@@ -200,10 +200,10 @@ TaskBuffers::create(Helpers &helpers, const KernelTask &task, bool tight) {
       return makeError(ErrorKind::BadInput, "buffer " + argument.name +
                                                 " is larger than any device");
     buffer.extent = extent;
-    // A virtual device guards each allocation itself, and sees reads too.
-    buffer.total = tight ? buffer.extent
-                   : made->virtualDevice
-                       ? buffer.extent + provedAlignment(argument)
+    // A virtual device guards each allocation itself, and sees reads too: the
+    // first byte behind the data must be the first behind the allocation.
+    buffer.total = tight || made->virtualDevice
+                       ? buffer.extent
                        : buffer.extent + 2 * guardBytes + 2 * naturalAlignment;
     auto memory = made->allocate(buffer.total);
     if (!memory)
@@ -263,8 +263,19 @@ llvm::Error TaskBuffers::place(bool shifted) {
         virtualDevice || tight
             ? buffer.allocation
             : llvm::alignTo(buffer.allocation + guardBytes, naturalAlignment);
-    if (shifted && !tight && proved < naturalAlignment)
-      buffer.data += proved;
+    uint64_t shift =
+        shifted && !tight && proved < naturalAlignment ? proved : 0;
+    if (virtualDevice && buffer.total != buffer.extent + shift) {
+      if (llvm::Error error = drop(buffer.allocation))
+        return error;
+      bytes -= buffer.total;
+      buffer.total = buffer.extent + shift;
+      auto memory = allocate(buffer.total);
+      if (!memory)
+        return memory.takeError();
+      buffer.allocation = buffer.data = *memory;
+    }
+    buffer.data += shift;
     uint64_t end = buffer.data + buffer.extent;
     if (llvm::Error error = helpers.setGuard(buffer.allocation,
                                              buffer.data - buffer.allocation))

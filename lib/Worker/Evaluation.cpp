@@ -164,6 +164,12 @@ llvm::Error Evaluation::classify(llvm::Error error) {
         dead = dead || failure.isSticky();
         if (virtualDevice && failure.isSticky())
           return classifyFault(failure);
+        if (!candidatePhase && virtualDevice &&
+            failure.name == "CUDA_ERROR_NOT_SUPPORTED")
+          return makeError(ErrorKind::Unsupported,
+                           "the virtual device cannot run the original "
+                           "kernel: " +
+                               failure.message());
         if (!candidatePhase)
           return makeError(ErrorKind::Unavailable,
                            "the device failed while the candidate was not "
@@ -204,6 +210,9 @@ llvm::Error Evaluation::prepareOriginal() {
   if (llvm::Error error = dummy ? checkReferenceArguments(task)
                                 : checkArguments(task, request.plan))
     return error;
+  if (virtualDevice)
+    if (llvm::Error error = checkSize())
+      return error;
   auto image = LoadedImage::load(helpers.backend(), images.reference);
   if (!image)
     return image.takeError();

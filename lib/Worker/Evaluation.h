@@ -88,6 +88,8 @@ private:
 
   // Virtual.cpp
   void tellCosts();
+  /// An error where the original is known to go past its budget.
+  llvm::Error checkSize() const;
   llvm::Error launchVirtual(Who who);
   llvm::Error classifyFault(const BackendError &failure);
   /// What the virtual device saw of the candidate since it was asked last.

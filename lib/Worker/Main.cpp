@@ -28,22 +28,31 @@ namespace fsr {
 
 namespace {
 
-/// The peer waits for the answer to its hello: it gets the reason there.
+/// The peer waits for the answer to its hello: it gets the reason there, and
+/// tells it. Where none is, it is for who started this by hand.
 int refuse(int in, int out, llvm::Error error) {
   ErrorKind kind = kindOf(error);
   std::string message = llvm::toString(std::move(error));
-  llvm::errs() << "fsr-worker: error: " << message << '\n';
-  auto frame = readFrame(in);
-  if (!frame) {
-    llvm::consumeError(frame.takeError());
-    return 1;
-  }
-  if (!*frame)
-    return 1;
-  Frame answer;
-  answer.header = llvm::json::Object{
-      {"event", "error"}, {"kind", wireName(kind)}, {"message", message}};
-  llvm::consumeError(writeFrame(out, answer));
+  auto isTold = [&] {
+    if (isatty(in))
+      return false;
+    auto frame = readFrame(in);
+    if (!frame) {
+      llvm::consumeError(frame.takeError());
+      return false;
+    }
+    if (!*frame)
+      return false;
+    Frame answer;
+    answer.header = llvm::json::Object{
+        {"event", "error"}, {"kind", wireName(kind)}, {"message", message}};
+    llvm::Error failed = writeFrame(out, answer);
+    bool isSent = !failed;
+    llvm::consumeError(std::move(failed));
+    return isSent;
+  };
+  if (!isTold())
+    llvm::errs() << "fsr-worker: error: " << message << '\n';
   return 1;
 }
 

@@ -2,7 +2,7 @@
 //===----------------------------------------------------------------------===//
 //
 // `fsr-worker run`: one kernel of a PTX file on the virtual device, with what a
-// debugger would want to know of it. docs/tools/fsr-worker.md is the reference.
+// debugger would want to know of it. docs/tools.md is the reference.
 //
 // Exit status: 0 no findings; 1 what was asked for cannot be done; 2 findings.
 //
@@ -16,10 +16,14 @@
 #include "fsr/Support/Files.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -43,35 +47,53 @@ device and tells what it did.
   --kernel=NAME          the kernel; may be left out where there is one only
   --grid=X[,Y[,Z]]       blocks (default 1)
   --block=X[,Y[,Z]]      threads a block (default 1)
+  --cluster=X[,Y[,Z]]    blocks a cluster (default: as the kernel says, or 1)
+  --cooperative          all blocks are resident, and may sync the grid
   --shared=BYTES         dynamic shared memory
   --arg=TYPE:VALUE       a scalar: i8, i16, i32, i64, f16, bf16, f32, f64
+  --arg=bytes:HEX        a struct by value, its bytes in hex; or bytes:@PATH
   --arg=buffer:TYPE:COUNT:CONTENTS
                          a buffer: random, zeros, iota, uninit or file=PATH
-  --schedule=NAME        lockstep (default), split-lanes or random-warps
+  --schedule=NAME        lockstep (default), split-lanes or random-warps; all:
+                         one run of each
   --seed=N               of random contents and schedules (default 1)
   --budget=N             warp instructions that the launch may take
   --chip=CHIP            sm_80, sm_90 (default) or sm_100
-  --registers=N          registers a thread, for the modelled time
-  --print=N              the first N values of each buffer afterwards
+  --registers=N          registers a thread, 1 to 255, for the modelled time
+  --print=N              the first N values of each buffer afterwards; ? is
+                         what nothing wrote
   --dump=N:PATH          writes the bytes of argument N, from 0, to a file
 
 Exit status 0: nothing was found; 1: it could not be run; 2: findings.
 )";
 
+constexpr unsigned mostRegisters = 255;
+/// That a GPU takes, of all parameters.
+constexpr uint64_t mostParameterBytes = 32764;
+constexpr ptx::Schedule allSchedules[] = {ptx::Schedule::Lockstep,
+                                          ptx::Schedule::SplitLanes,
+                                          ptx::Schedule::RandomWarps};
+
 struct RunArgument {
-  bool isBuffer = false;
+  std::string text; ///< As it was given.
+  bool isBuffer = false, isBytes = false;
   ElementType type = ElementType::F32;
   uint64_t bits = 0;
   uint64_t count = 0;
-  std::string contents; ///< "random"….
+  std::string contents; ///< "random"…; the bytes of one passed by value.
   uint64_t address = 0;
   uint64_t bytes() const { return count * byteSize(type); }
+  uint64_t parameterBytes() const {
+    return isBytes ? contents.size() : isBuffer ? 8 : byteSize(type);
+  }
 };
 
 struct RunOptions {
   std::string file, kernel, chip = "sm_90";
   ptx::LaunchShapeOf shape;
   ptx::LaunchOptions launch;
+  /// One run each.
+  std::vector<ptx::Schedule> schedules = {ptx::Schedule::Lockstep};
   unsigned registers = 0;
   uint64_t print = 0;
   std::vector<RunArgument> arguments;
@@ -83,11 +105,28 @@ llvm::Error bad(const llvm::Twine &message) {
 }
 
 llvm::Expected<uint64_t> parseNumber(llvm::StringRef option,
-                                     llvm::StringRef text) {
+                                     llvm::StringRef text, uint64_t least,
+                                     uint64_t most) {
   uint64_t value = 0;
-  if (text.getAsInteger(10, value))
-    return bad(option + ": got '" + text + "', wanted a number");
+  if (text.getAsInteger(10, value) || value < least || value > most)
+    return bad(option + ": got '" + text + "', wanted a number from " +
+               llvm::Twine(least) + " to " + llvm::Twine(most));
   return value;
+}
+
+constexpr llvm::StringLiteral optionNames[] = {
+    "--kernel",   "--chip", "--grid",   "--block",      "--cluster",
+    "--shared",   "--seed", "--budget", "--registers",  "--print",
+    "--schedule", "--arg",  "--dump",   "--cooperative"};
+
+llvm::Error unknownOption(llvm::StringRef name) {
+  std::string near;
+  for (llvm::StringRef one : optionNames)
+    if (name.edit_distance(one) <= 2 || one.starts_with(name))
+      near += (near.empty() ? "" : " or ") + one.str();
+  return bad("unknown option '" + name + "'" +
+             (near.empty() ? "" : ", is " + near + " meant?") +
+             "; see fsr-worker run --help");
 }
 
 llvm::Error parseTriple(llvm::StringRef option, llvm::StringRef text,
@@ -107,14 +146,33 @@ llvm::Expected<RunArgument> parseArgument(llvm::StringRef text) {
     return bad("--arg='" + text + "': " + what);
   };
   RunArgument argument;
+  argument.text = text.str();
   llvm::StringRef rest = text;
+  if (rest.consume_front("bytes:")) {
+    argument.isBytes = true;
+    if (rest.consume_front("@")) {
+      auto bytes = readFile(rest, mostParameterBytes);
+      if (!bytes)
+        return addContext(bytes.takeError(), "--arg='" + text + "'");
+      argument.contents = std::move(*bytes);
+    } else if (rest.size() % 2 ||
+               !llvm::tryGetFromHex(rest, argument.contents)) {
+      return wrong("got '" + rest + "', wanted an even number of hex digits");
+    }
+    if (argument.contents.empty() ||
+        argument.contents.size() > mostParameterBytes)
+      return wrong("got " + llvm::Twine(argument.contents.size()) +
+                   " bytes, wanted 1 to " + llvm::Twine(mostParameterBytes));
+    return argument;
+  }
   argument.isBuffer = rest.consume_front("buffer:");
   llvm::StringRef name;
   std::tie(name, rest) = rest.split(':');
   auto type = parseElementType(name);
   if (!type || *type == ElementType::I1)
     return wrong("got type '" + name +
-                 "', wanted i8, i16, i32, i64, f16, bf16, f32 or f64");
+                 "', wanted i8, i16, i32, i64, f16, bf16, f32, f64, bytes or "
+                 "buffer");
   argument.type = *type;
   if (!argument.isBuffer) {
     if (isFloat(*type)) {
@@ -163,18 +221,25 @@ llvm::Expected<RunOptions> parseOptions(llvm::ArrayRef<char *> words) {
       continue;
     }
     auto [name, value] = word.split('=');
+    if (!llvm::is_contained(optionNames, name))
+      return unknownOption(name);
+    if (name == "--cooperative") {
+      if (word.contains('='))
+        return bad("--cooperative: got '" + value + "', wanted no value");
+      options.shape.cooperative = true;
+      continue;
+    }
     if (!word.contains('=')) {
       if (i + 1 == words.size())
         return bad(name + ": a value is missing");
       value = words[++i];
     }
-    auto number = [&, name = name, value = value](auto &to) -> llvm::Error {
-      auto parsed = parseNumber(name, value);
+    auto number = [&, name = name, value = value](
+                      auto &to, uint64_t least, uint64_t most) -> llvm::Error {
+      auto parsed = parseNumber(name, value, least, most);
       if (!parsed)
         return parsed.takeError();
       to = std::remove_reference_t<decltype(to)>(*parsed);
-      if (to != *parsed)
-        return bad(name + ": " + value + " is too large");
       return llvm::Error::success();
     };
     llvm::Error error = llvm::Error::success();
@@ -186,53 +251,56 @@ llvm::Expected<RunOptions> parseOptions(llvm::ArrayRef<char *> words) {
       error = parseTriple(name, value, options.shape.grid);
     } else if (name == "--block") {
       error = parseTriple(name, value, options.shape.block);
+    } else if (name == "--cluster") {
+      error = parseTriple(name, value, options.shape.cluster);
     } else if (name == "--shared") {
-      error = number(options.shape.sharedBytes);
+      error = number(options.shape.sharedBytes, 0, UINT32_MAX);
     } else if (name == "--seed") {
-      error = number(options.launch.seed);
+      error = number(options.launch.seed, 0, UINT64_MAX);
     } else if (name == "--budget") {
-      error = number(options.launch.instructionBudget);
+      error = number(options.launch.instructionBudget, 1, UINT64_MAX);
     } else if (name == "--registers") {
-      error = number(options.registers);
+      error = number(options.registers, 1, mostRegisters);
     } else if (name == "--print") {
-      error = number(options.print);
+      error = number(options.print, 0, UINT64_MAX);
     } else if (name == "--schedule") {
-      bool found = false;
-      for (auto one : {ptx::Schedule::Lockstep, ptx::Schedule::SplitLanes,
-                       ptx::Schedule::RandomWarps})
-        if (ptx::nameOf(one) == value) {
-          options.launch.schedule = one;
-          found = true;
-        }
-      if (!found)
+      options.schedules.clear();
+      for (ptx::Schedule one : allSchedules)
+        if (value == "all" || ptx::nameOf(one) == value)
+          options.schedules.push_back(one);
+      if (options.schedules.empty())
         error = bad("--schedule: got '" + value +
-                    "', wanted lockstep, split-lanes or random-warps");
+                    "', wanted lockstep, split-lanes, random-warps or all");
     } else if (name == "--arg") {
       auto argument = parseArgument(value);
       if (argument)
         options.arguments.push_back(std::move(*argument));
       else
         error = argument.takeError();
-    } else if (name == "--dump") {
+    } else {
+      assert(name == "--dump" && "an option without a meaning");
       auto [which, path] = value.split(':');
       size_t index = 0;
       if (which.getAsInteger(10, index) || path.empty())
         error = bad("--dump: got '" + value + "', wanted N:PATH");
       else
         options.dumps.push_back({index, path.str()});
-    } else {
-      error = bad("unknown option '" + name + "'; see fsr-worker run --help");
     }
     if (error)
       return std::move(error);
   }
   if (options.file.empty())
     return bad("a PTX file is missing; see fsr-worker run --help");
-  for (const auto &dump : options.dumps)
-    if (dump.first >= options.arguments.size() ||
-        !options.arguments[dump.first].isBuffer)
-      return bad("--dump: argument " + llvm::Twine(dump.first) +
-                 " is no buffer");
+  for (const auto &[index, path] : options.dumps) {
+    if (index >= options.arguments.size() || !options.arguments[index].isBuffer)
+      return bad("--dump: argument " + llvm::Twine(index) + " is no buffer");
+    // Writing makes folders, which a mistyped path is not worth.
+    llvm::StringRef folder = llvm::sys::path::parent_path(path);
+    if (!folder.empty() && !llvm::sys::fs::is_directory(folder))
+      return bad("--dump: there is no folder '" + folder + "'");
+  }
+  if (!options.dumps.empty() && options.schedules.size() > 1)
+    return bad("--dump wants one schedule, got all");
   return options;
 }
 
@@ -364,30 +432,46 @@ void tell(const ptx::LaunchResult &result, const ptx::ModelledTime &time,
     os << "none: " << result.proof.broken << '\n';
 }
 
-llvm::Expected<bool> run(const RunOptions &options) {
-  const ptx::ChipModel *chip = ptx::findChipModel(options.chip);
-  if (!chip)
-    return bad("--chip: got '" + options.chip +
-               "', wanted sm_80, sm_90 or sm_100");
-  auto image = readFile(options.file, mostFileBytes);
-  if (!image)
-    return image.takeError();
-  auto text = findPtx(*image, options.chip);
-  if (!text)
-    return addContext(text.takeError(), "'" + options.file + "'");
-  std::string kernel = options.kernel;
-  if (kernel.empty()) {
-    auto only = onlyKernel(*text);
-    if (!only)
-      return addContext(only.takeError(), "'" + options.file + "'");
-    kernel = *only;
+/// The first values of a buffer, and `?` for each of which a byte was never
+/// written.
+llvm::Error print(ptx::VirtualGpu &gpu, size_t index,
+                  const RunArgument &argument, uint64_t most) {
+  uint64_t count = std::min(most, argument.count);
+  unsigned size = byteSize(argument.type);
+  std::string bytes(count * size, '\0');
+  if (llvm::Error error =
+          gpu.read(bytes.data(), argument.address, bytes.size()))
+    return error;
+  std::vector<bool> written(bytes.size());
+  if (llvm::Error error = gpu.forWritten(
+          argument.address, bytes.size(), [&](uint64_t at, uint64_t length) {
+            std::fill_n(written.begin() + (at - argument.address), length,
+                        true);
+          }))
+    return error;
+  llvm::outs() << "argument " << index << ':';
+  for (uint64_t n = 0; n < count; ++n) {
+    auto first = written.begin() + n * size;
+    bool isKnown = std::find(first, first + size, false) == first + size;
+    llvm::outs() << ' '
+                 << (isKnown
+                         ? printValue(bytes.data() + n * size, argument.type)
+                         : "?");
   }
+  llvm::outs() << (count < argument.count ? " ...\n" : "\n");
+  return llvm::Error::success();
+}
+
+/// False where there are findings.
+llvm::Expected<bool> runOnce(const RunOptions &options,
+                             const ptx::ChipModel &chip, llvm::StringRef text,
+                             llvm::StringRef kernel, ptx::Schedule schedule) {
   ptx::VirtualGpuOptions gpuOptions;
-  gpuOptions.multiprocessors = chip->multiprocessors;
-  gpuOptions.sharedBytesPerBlock = chip->sharedBytesPerBlock;
-  gpuOptions.threadsPerMultiprocessor = chip->threadsPerMultiprocessor;
+  gpuOptions.multiprocessors = chip.multiprocessors;
+  gpuOptions.sharedBytesPerBlock = chip.sharedBytesPerBlock;
+  gpuOptions.threadsPerMultiprocessor = chip.threadsPerMultiprocessor;
   std::unique_ptr<ptx::VirtualGpu> gpu = ptx::makeVirtualGpu(gpuOptions);
-  auto module = gpu->loadModule(*text);
+  auto module = gpu->loadModule(text);
   if (!module)
     return addContext(module.takeError(), "'" + options.file + "'");
   auto parameters = gpu->parameters(*module, kernel);
@@ -403,10 +487,17 @@ llvm::Expected<bool> run(const RunOptions &options) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     RunArgument &argument = arguments[i];
     const ptx::KernelParameter &parameter = (*parameters)[i];
-    uint64_t wanted = argument.isBuffer ? 8 : byteSize(argument.type);
-    if (parameter.bytes != wanted)
-      return bad("argument " + llvm::Twine(i) + " has " + llvm::Twine(wanted) +
-                 " bytes, the parameter " + llvm::Twine(parameter.bytes));
+    if (parameter.bytes != argument.parameterBytes())
+      return bad("--arg='" + argument.text + "' has " +
+                 llvm::Twine(argument.parameterBytes()) +
+                 " bytes, and parameter " + llvm::Twine(i) + " of kernel '" +
+                 kernel + "' " + llvm::Twine(parameter.bytes) +
+                 (argument.isBytes       ? ""
+                  : parameter.bytes == 8 ? "; a pointer takes "
+                                           "buffer:TYPE:COUNT:CONTENTS, a "
+                                           "struct bytes:HEX"
+                  : parameter.bytes > 8  ? "; a struct takes bytes:HEX"
+                                         : ""));
     if (argument.isBuffer) {
       auto address = gpu->allocate(argument.bytes());
       if (!address)
@@ -427,33 +518,34 @@ llvm::Expected<bool> run(const RunOptions &options) {
     uint64_t bits = argument.isBuffer ? argument.address : argument.bits;
     block.resize(
         std::max<size_t>(block.size(), parameter.offset + parameter.bytes));
-    std::memcpy(block.data() + parameter.offset, &bits, parameter.bytes);
+    std::memcpy(block.data() + parameter.offset,
+                argument.isBytes ? argument.contents.data()
+                                 : reinterpret_cast<const char *>(&bits),
+                parameter.bytes);
   }
-  auto result =
-      gpu->launch(*module, kernel, options.shape, block, options.launch);
+  ptx::LaunchOptions launch = options.launch;
+  launch.schedule = schedule;
+  auto result = gpu->launch(*module, kernel, options.shape, block, launch);
   if (!result)
-    return result.takeError();
+    return addContext(result.takeError(),
+                      "'" + options.file + "': kernel '" + kernel + "'");
   ptx::KernelCost cost;
   cost.registers = options.registers;
   cost.sharedBytes = options.shape.sharedBytes;
   llvm::outs() << result->output;
-  tell(*result, ptx::modelledTime(result->counters, options.shape, cost, *chip),
+  tell(*result, ptx::modelledTime(result->counters, options.shape, cost, chip),
        llvm::outs());
-  for (size_t i = 0; options.print && i < arguments.size(); ++i) {
-    if (!arguments[i].isBuffer)
-      continue;
-    uint64_t count = std::min(options.print, arguments[i].count);
-    std::string bytes(count * byteSize(arguments[i].type), '\0');
-    if (llvm::Error error =
-            gpu->read(bytes.data(), arguments[i].address, bytes.size()))
-      return std::move(error);
-    llvm::outs() << "argument " << i << ':';
-    for (uint64_t n = 0; n < count; ++n)
-      llvm::outs() << ' '
-                   << printValue(bytes.data() + n * byteSize(arguments[i].type),
-                                 arguments[i].type);
-    llvm::outs() << (count < arguments[i].count ? " ...\n" : "\n");
-  }
+  // A grid's barrier lies where these registers say, and traps where that is
+  // nowhere.
+  if (!options.shape.cooperative && text.contains("%envreg") &&
+      llvm::any_of(result->findings, [](const ptx::Finding &finding) {
+        return finding.kind == ptx::FindingKind::Trap;
+      }))
+    llvm::outs() << "hint: the kernel syncs the grid: give --cooperative\n";
+  for (size_t i = 0; options.print && i < arguments.size(); ++i)
+    if (arguments[i].isBuffer)
+      if (llvm::Error error = print(*gpu, i, arguments[i], options.print))
+        return std::move(error);
   for (const auto &[index, path] : options.dumps) {
     std::string bytes(arguments[index].bytes(), '\0');
     if (llvm::Error error =
@@ -463,6 +555,36 @@ llvm::Expected<bool> run(const RunOptions &options) {
       return std::move(error);
   }
   return result->findings.empty();
+}
+
+llvm::Expected<bool> run(const RunOptions &options) {
+  const ptx::ChipModel *chip = ptx::findChipModel(options.chip);
+  if (!chip)
+    return bad("--chip: got '" + options.chip +
+               "', wanted sm_80, sm_90 or sm_100");
+  auto image = readFile(options.file, mostFileBytes);
+  if (!image)
+    return image.takeError();
+  auto text = findPtx(*image, options.chip);
+  if (!text)
+    return addContext(text.takeError(), "'" + options.file + "'");
+  std::string kernel = options.kernel;
+  if (kernel.empty()) {
+    auto only = onlyKernel(*text);
+    if (!only)
+      return addContext(only.takeError(), "'" + options.file + "'");
+    kernel = *only;
+  }
+  bool isClean = true;
+  for (ptx::Schedule schedule : options.schedules) {
+    if (options.schedules.size() > 1)
+      llvm::outs() << "schedule " << ptx::nameOf(schedule) << ":\n";
+    auto clean = runOnce(options, *chip, *text, kernel, schedule);
+    if (!clean)
+      return clean.takeError();
+    isClean &= *clean;
+  }
+  return isClean;
 }
 
 } // namespace

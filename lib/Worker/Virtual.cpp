@@ -16,6 +16,7 @@
 #include "llvm/Support/FormatVariadic.h"
 
 #include <algorithm>
+#include <set>
 
 namespace fsr {
 
@@ -23,6 +24,8 @@ namespace {
 
 /// Warp instructions of one launch: minutes on one core.
 constexpr uint64_t originalBudget = 1'000'000'000;
+/// Of one instruction on two 16-bit values a lane, each multiplied and added.
+constexpr double mostFlopsOfWarp = 32 * 2 * 2;
 /// A candidate may do so many times what the original does, and some more.
 constexpr uint64_t candidateFactor = 10, candidateExtra = 10'000'000;
 constexpr size_t mostFindingsTold = 3;
@@ -47,6 +50,16 @@ std::string describe(llvm::ArrayRef<ptx::Finding> findings) {
     text += llvm::formatv("\nand {0} more findings",
                           findings.size() - mostFindingsTold)
                 .str();
+  return text;
+}
+
+/// For a check, beside whose verdict the findings themselves stand.
+std::string kindsOf(llvm::ArrayRef<ptx::Finding> findings) {
+  std::set<ptx::FindingKind> kinds;
+  std::string text;
+  for (const ptx::Finding &finding : findings)
+    if (kinds.insert(finding.kind).second)
+      text += (text.empty() ? "" : ", ") + ptx::nameOf(finding.kind).str();
   return text;
 }
 
@@ -76,6 +89,26 @@ void Evaluation::tellCosts() {
     virtualDevice->setCost(
         candidateFunctions[i],
         costOf(request.candidateResources, request.plan.launches[i].kernel));
+}
+
+llvm::Error Evaluation::checkSize() const {
+  auto ptx = findPtx(images.reference, helpers.properties().chip);
+  if (!ptx) {
+    llvm::consumeError(ptx.takeError()); // Loading it says the same.
+    return llvm::Error::success();
+  }
+  // An instruction of a tensor core does thousands.
+  if (llvm::StringRef(*ptx).contains("mma."))
+    return llvm::Error::success();
+  double least = task.work.flops / mostFlopsOfWarp;
+  if (!(least > double(originalBudget)))
+    return llvm::Error::success();
+  return makeError(
+      ErrorKind::Unsupported,
+      llvm::formatv("the original kernel needs {0:e2} operations, which take "
+                    "{1:e2} warp instructions or more, and the virtual device "
+                    "takes {2:e2}: it needs the same kernel at smaller sizes",
+                    task.work.flops, least, double(originalBudget)));
 }
 
 llvm::Error Evaluation::launchVirtual(Who who) {
@@ -128,7 +161,8 @@ llvm::Error Evaluation::classifyFault(const BackendError &failure) {
                       "those of the original and {2} more: {3}",
                       candidateFactor * originalInstructions + candidateExtra,
                       candidateFactor, candidateExtra, text);
-  addCheck("virtual-device", false, "", "no findings", text);
+  addCheck("virtual-device", false, "", "no findings",
+           report.findings.empty() ? text : kindsOf(report.findings));
   finish(verdict, text);
   return llvm::Error::success();
 }
@@ -159,7 +193,8 @@ llvm::Expected<bool> Evaluation::checkFindings(llvm::StringRef inputWords) {
   std::string text = describe(report.findings);
   std::string how = llvm::formatv(" ({0} inputs, {1} schedule)", inputWords,
                                   ptx::nameOf(schedule));
-  addCheck("virtual-device", false, inputWords, "no findings", text);
+  addCheck("virtual-device", false, inputWords, "no findings",
+           kindsOf(report.findings));
   return finish(verdictOf(report.findings.front().kind), text + how);
 }
 

@@ -305,7 +305,9 @@ int CheckReport::conclude(llvm::raw_ostream &os) const {
        << printable(rejected, true) << "\n";
   else if (weak.empty())
     os << count(isEqual) << " of " << trials.size() << " equal, "
-       << count(isAccepted) << " accepted\n";
+       << (options.measure ? llvm::utostr(count(isAccepted)) + " accepted"
+                           : std::string("not timed"))
+       << "\n";
   if (!weak.empty()) {
     os.flush();
     llvm::errs() << "fsr-tune: " << printable(task.name) << ": "

@@ -71,6 +71,9 @@ struct SearchEvent {
     Asked,
     Answered,
     Pending,
+    /// The original runs for the first time, on a virtual device, where that
+    /// may take minutes.
+    Checking,
     Finished,   ///< A trial.
     RoundEnded, ///< All of a round's answers are tried.
     Tested      ///< The task itself, before the first request.

@@ -46,7 +46,8 @@ struct ProgressState {
   int64_t round = 1;
   unsigned waiting = 0; ///< Asked, and neither answered nor put off.
   unsigned pending = 0;
-  bool isTrying = false; ///< Answers are there and are being tried.
+  bool isTrying = false;   ///< Answers are there and are being tried.
+  bool isChecking = false; ///< The original runs, on a virtual device.
   std::map<Verdict, unsigned> verdicts;
   std::string best; ///< With its interval.
   double usd = 0;

@@ -20,13 +20,16 @@
 // begins so. Steps, with the frame at hand, which goes on last unless a step
 // said when:
 //
-//   PATH=VALUE      sets a field (evidence.checks.0.passed=false); JSON, or
-//   text send            hands the frame on die, exit=N     SIGKILL, or an end
-//   with that status; the worker ends too doom=MS         dies at a random
-//   moment within so many milliseconds wait=MS, hang   hands nothing on for so
-//   long, or for ever line            prints a line that is no frame half hands
-//   on the first half of the frame, and dies bytes=AT:HEX    hands on the frame
-//   with other bytes there
+// clang-format off
+//   PATH=VALUE    sets a field (evidence.checks.0.passed=false); JSON, or text
+//   send          hands the frame on
+//   die, exit=N   SIGKILL, or an end with that status; the worker ends too
+//   doom=MS       dies at a random moment within so many milliseconds, 1 or more
+//   hang          hands nothing on for ever
+//   line          prints a line that is no frame
+//   half          hands on the first half of the frame, and dies
+//   bytes=AT:HEX  hands on the frame with other bytes there
+// clang-format on
 //
 //===----------------------------------------------------------------------===//
 
@@ -252,7 +255,10 @@ bool Injector::perform(const Fault &fault, Frame &frame) {
       _exit(int(numberOf(argument)));
     } else if (verb == "doom") {
       std::random_device entropy;
-      int64_t pause = int64_t(entropy()) % (1000 * numberOf(argument));
+      int64_t most = numberOf(argument);
+      if (!most)
+        fail("got doom=0, wanted 1 millisecond or more");
+      int64_t pause = int64_t(entropy()) % (1000 * most);
       std::thread([pause] {
         std::this_thread::sleep_for(std::chrono::microseconds(pause));
         die();

@@ -297,6 +297,19 @@ TEST_F(WorkerClient, ALostContextTwiceIsTheVerdict) {
       << line;
 }
 
+// Another worker could not do it either, and would take as long to say so.
+TEST_F(WorkerClient, WhatADeviceCannotDoIsNotRepeated) {
+  ASSERT_EQ(open("'original-run:event=error;kind=unsupported;message=too large "
+                 "for it;context_lost=true;send;exit=3' --then none"),
+            "");
+  std::string line = evaluate();
+  EXPECT_TRUE(contains(line, "worker: too large for it")) << line;
+  EXPECT_FALSE(contains(line, "repeated")) << line;
+  EXPECT_EQ(starts(), 1u);
+  line = evaluate();
+  EXPECT_TRUE(isAccepted(line)) << line;
+}
+
 TEST_F(WorkerClient, MeasurementIsOfTheCandidate) {
   ASSERT_EQ(open("none"), "");
   auto first = device->evaluate(request), again = device->evaluate(request);

@@ -388,11 +388,13 @@ TEST_F(CallTest, WhatIsNotThere) {
     return result ? std::string("none") : toString(result.takeError());
   };
   EXPECT_EQ(message("call nowhere;\nexit;", ".extern .func nowhere();"),
-            "line 14: `call nowhere;`: function nowhere is not defined");
-  EXPECT_EQ(message("call free;\nexit;", ".extern .func free();"),
-            "line 14: `call free;`: function free is not declared as CUDA's");
-  EXPECT_EQ(message(".param .b32 x;\ncall twice, (x);\nexit;", twice),
-            "line 31: `call twice, (x);`: function twice has other parameters");
+            "PTX line 14: `call nowhere;`: function nowhere is not defined");
+  EXPECT_EQ(
+      message("call free;\nexit;", ".extern .func free();"),
+      "PTX line 14: `call free;`: function free is not declared as CUDA's");
+  EXPECT_EQ(
+      message(".param .b32 x;\ncall twice, (x);\nexit;", twice),
+      "PTX line 31: `call twice, (x);`: function twice has other parameters");
 }
 
 TEST_F(CallTest, Traps) {

@@ -382,4 +382,35 @@ TEST(KnowledgeTest, TooMuchIsEverything) {
   EXPECT_TRUE(joined->covers(77777, 0, 1023, 99));
 }
 
+/// Lanes store a word each and read a neighbour's behind `between`.
+TEST_F(OrderingTest, OnlySyncwarpOrdersLanes) {
+  shape = {{1, 1, 1}, {32, 1, 1}, {1, 1, 1}, 0, false};
+  auto withBetween = [](const std::string &between) {
+    return grid("st.shared.u32 [%r31], %t;\n" + between +
+                "\nxor.b32 %r3, %t, 1;\nmad.lo.u32 %r3, %r3, 4, %r30;\n"
+                "ld.shared.u32 %r4, [%r3];\nst.global.u32 [%rd1], %r4;");
+  };
+  forSchedules(withBetween("bar.warp.sync -1;"), [&](LaunchResult &result) {
+    EXPECT_TRUE(result.findings.empty());
+    EXPECT_EQ(words[4], 5u);
+  });
+  for (const char *between :
+       {"shfl.sync.bfly.b32 %r5, %t, 1, 31, -1;",
+        "setp.lt.u32 %p2, %t, 9;\nvote.sync.ballot.b32 %r5, %p2, -1;",
+        "match.any.sync.b32 %r5, %t, -1;", "redux.sync.add.u32 %r5, %t, -1;",
+        "elect.sync %r5|%p2, -1;", "activemask.b32 %r5;"}) {
+    SCOPED_TRACE(between);
+    forSchedules(withBetween(between), [&](LaunchResult &result) {
+      ASSERT_FALSE(result.findings.empty());
+      for (const Finding &finding : result.findings)
+        EXPECT_TRUE(finding.kind == FindingKind::SharedRace ||
+                    finding.kind == FindingKind::Uninitialized)
+            << finding.text();
+      EXPECT_TRUE(llvm::any_of(result.findings, [](const Finding &finding) {
+        return finding.kind == FindingKind::SharedRace;
+      }));
+    });
+  }
+}
+
 } // namespace

@@ -86,6 +86,21 @@ TEST_F(ProofTest, AGuardMakesItsResultDepend) {
                "a branch depends on buffer contents");
 }
 
+TEST_F(ProofTest, BreaksWhereDataSaysWhetherARegisterIsWritten) {
+  std::string use = "@%p1 mov.u32 %r2, 7;\nadd.u32 %r3, %r2, 1;\n"
+                    "st.global.u32 [%rd2], %r3;\nexit;";
+  for (Schedule schedule :
+       {Schedule::Lockstep, Schedule::SplitLanes, Schedule::RandomWarps}) {
+    options.schedule = schedule;
+    expectBroken("setp.ne.u32 %p1, %r1, 77;\n" + use,
+                 "whether a register is written depends on buffer contents");
+    // Written before, or as the thread's number says.
+    EXPECT_TRUE(
+        prove("setp.ne.u32 %p1, %r1, 77;\nmov.u32 %r2, 1;\n" + use).holds);
+    EXPECT_TRUE(prove("setp.lt.u32 %p1, %t, 77;\n" + use).holds);
+  }
+}
+
 TEST_F(ProofTest, IsNotClaimedWithoutItsChecks) {
   options.trackTaint = false;
   expectBroken("exit;", "taint was not tracked");

@@ -168,17 +168,24 @@ TEST_F(VirtualGpuTest, SharedMemoryIsOfTheKernel) {
 
 TEST_F(VirtualGpuTest, LimitsOfLaunches) {
   shape.block = {1025, 1, 1};
-  EXPECT_EQ(launchError(), "launch of k: a block of 1025x1x1 threads");
+  EXPECT_EQ(launchError(),
+            "launch of k: got a block of 1025x1x1 threads, wanted at least "
+            "1x1x1 and at most 1024x1024x64, 1024 in all");
   shape.block = {32, 32, 2};
-  EXPECT_EQ(launchError(), "launch of k: a block of 32x32x2 threads");
+  EXPECT_EQ(launchError(), "launch of k: got a block of 32x32x2 threads, 2048 "
+                           "in all, wanted at most 1024 in all");
   shape.block = {32, 1, 1};
   shape.grid = {1, 70000, 1};
-  EXPECT_EQ(launchError(), "launch of k: a grid of 1x70000x1 blocks");
+  EXPECT_EQ(launchError(),
+            "launch of k: got a grid of 1x70000x1 blocks, wanted at least "
+            "1x1x1 and at most 2147483647x65535x65535");
   shape.grid = {0, 1, 1};
-  EXPECT_EQ(launchError(), "launch of k: a grid of 0x1x1 blocks");
+  EXPECT_EQ(launchError(), "launch of k: got a grid of 0x1x1 blocks, wanted at "
+                           "least 1x1x1 and at most 2147483647x65535x65535");
   shape.grid = {1, 1, 1};
-  EXPECT_EQ(launchError("foo.u32 %r1, %r2;\nexit;"),
-            "line 14: `foo.u32 %r1, %r2;`: instruction foo is not supported");
+  EXPECT_EQ(
+      launchError("foo.u32 %r1, %r2;\nexit;"),
+      "PTX line 14: `foo.u32 %r1, %r2;`: instruction foo is not supported");
 }
 
 TEST_F(VirtualGpuTest, Counts) {
@@ -230,7 +237,7 @@ TEST_F(VirtualGpuTest, ApproximateValuesThatSteer) {
 
 TEST_F(VirtualGpuTest, SizesThatNobodyHas) {
   EXPECT_EQ(launchError(".local .b8 x[1000000];\nexit;"),
-            "line 5: `.visible .entry k(.param .u64 p) {`: variable x of "
+            "PTX line 5: `.visible .entry k(.param .u64 p) {`: variable x of "
             "1000000 bytes is larger than can be had");
   EXPECT_EQ(launchError("exit;", ".global .b8 x[2000000000];"),
             "variable x: the module has more than 1073741824 bytes of "
@@ -319,6 +326,97 @@ TEST_F(UninitializedTest, Predicates) {
                       FindingKind::Uninitialized)
                 .message,
             "%p3 decides what is done, and nothing wrote it");
+}
+
+/// What is said of `body` under each schedule: of the only finding, or "".
+class CopiedUninitializedTest : public UninitializedTest {
+protected:
+  std::string say(const std::string &body) {
+    std::string said;
+    for (Schedule schedule :
+         {Schedule::Lockstep, Schedule::SplitLanes, Schedule::RandomWarps}) {
+      options.schedule = schedule;
+      LaunchResult result = run(
+          kernel(body + "exit;", ".func (.param .b32 r) same(.param .b32 a) {\n"
+                                 ".reg .b32 %q;\nld.param.b32 %q, [a];\n"
+                                 "st.param.b32 [r], %q;\nret;\n}\n"
+                                 ".shared .align 16 .b8 sm[512];"));
+      std::string now;
+      for (const Finding &finding : result.findings)
+        now += finding.kind == FindingKind::Uninitialized ? finding.message
+                                                          : finding.text();
+      EXPECT_TRUE(schedule == Schedule::Lockstep || now == said) << now;
+      said = now;
+    }
+    return said;
+  }
+};
+
+TEST_F(CopiedUninitializedTest, Selections) {
+  std::string select = "setp.lt.u32 %p1, %t, 40;\n";
+  std::string use = "add.u32 %r3, %r3, 1;\n" + store("%r3");
+  EXPECT_EQ(say(select + "selp.b32 %r3, 7, %r9, %p1;\n" + use), "");
+  EXPECT_EQ(say(select + "selp.b32 %r3, %r9, 7, %p1;\n" + use),
+            "%r3 is used, and nothing wrote it");
+  EXPECT_EQ(say("selp.b32 %r3, 7, 8, %p8;\n" + store("%r3")),
+            "%p8 is used, and nothing wrote it");
+  EXPECT_EQ(say("selp.f32 %f3, 0f3f800000, %f9, %p8;\n" + store("%t")),
+            "%p8 is used, and nothing wrote it");
+}
+
+TEST_F(CopiedUninitializedTest, ThroughMemory) {
+  std::string at = "mov.u32 %r1, sm;\nmad.lo.u32 %r1, %t, 8, %r1;\n";
+  std::string nothing = "which nothing wrote";
+  auto isFound = [&](const std::string &body) {
+    std::string said = say(body);
+    return said.find(nothing) != std::string::npos;
+  };
+  std::string use = "add.u32 %r3, %r3, 1;\n" + store("%r3");
+  EXPECT_TRUE(isFound(
+      at + "st.shared.u32 [%r1], %r9;\nld.shared.u32 %r3, [%r1];\n" + use));
+  EXPECT_TRUE(isFound("{\n.param .b32 x;\n.param .b32 y;\n"
+                      "st.param.b32 [x], %r9;\ncall (y), same, (x);\n"
+                      "ld.param.b32 %r3, [y];\n}\n" +
+                      use));
+  // Written over.
+  EXPECT_EQ(say(at +
+                "st.shared.u32 [%r1], %r9;\nst.shared.u32 [%r1], %t;\n"
+                "ld.shared.u32 %r3, [%r1];\n" +
+                use),
+            "");
+}
+
+TEST_F(CopiedUninitializedTest, TheCarryFlag) {
+  EXPECT_EQ(say("addc.u32 %r3, %t, 0;\n" + store("%r3")),
+            "the carry flag is used, and nothing wrote it");
+  EXPECT_EQ(
+      say("add.cc.u32 %r3, %t, 1;\naddc.u32 %r3, %t, 0;\n" + store("%r3")), "");
+}
+
+TEST_F(VirtualGpuTest, SharedMemoryOfTheSystem) {
+  // 1 KiB, behind the kernel's own.
+  auto body = [](const char *offset) {
+    return kernel("mov.u32 %r1, %reserved_smem_offset_1;\n"
+                  "mov.u32 %r3, sm;\nst.shared.u32 [%r3+96], %t;\n"
+                  "setp.ne.u32 %p1, %t, 0;\n@%p1 bra END;\n"
+                  "st.shared.u32 [%r1+" +
+                      std::string(offset) + "], 5;\nld.shared.u32 %r2, [%r1+" +
+                      offset + "];\n" + store("%r2") + "END:\nexit;",
+                  ".shared .align 4 .b8 sm[100];");
+  };
+  shape.block = {1, 1, 1};
+  for (Schedule schedule :
+       {Schedule::Lockstep, Schedule::SplitLanes, Schedule::RandomWarps}) {
+    options.schedule = schedule;
+    for (const char *offset : {"0", "1020"}) {
+      words[0] = 0;
+      runClean(body(offset));
+      EXPECT_EQ(words[0], 5u);
+    }
+    LaunchResult result = run(body("1024"));
+    ASSERT_FALSE(result.findings.empty());
+    EXPECT_EQ(result.findings[0].kind, FindingKind::OutOfBounds);
+  }
 }
 
 TEST_F(VirtualGpuTest, RegistersShareSlots) {

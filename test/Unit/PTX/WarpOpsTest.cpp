@@ -256,16 +256,17 @@ TEST_F(WarpOpsTest, FormsThatAreNotKnown) {
   };
   EXPECT_EQ(
       message("shfl.up.b32 %r1, %t, 1, 0;"),
-      "line 14: `shfl.up.b32 %r1, %t, 1, 0;`: only the form with .sync is "
+      "PTX line 14: `shfl.up.b32 %r1, %t, 1, 0;`: only the form with .sync is "
       "supported");
   EXPECT_EQ(message("bar.sync.foo 0;"),
-            "line 14: `bar.sync.foo 0;`: modifier .foo is not supported");
+            "PTX line 14: `bar.sync.foo 0;`: modifier .foo is not supported");
   EXPECT_EQ(message("fence.acq_rel.sync_restrict::shared::cta.cluster;"),
-            "line 14: `fence.acq_rel.sync_restrict::shared::cta.cluster;`: "
+            "PTX line 14: `fence.acq_rel.sync_restrict::shared::cta.cluster;`: "
             "only a fence of one side and for the cluster is restricted");
-  EXPECT_EQ(message("vote.sync.ballot.pred %p1, %p2, -1;"),
-            "line 14: `vote.sync.ballot.pred %p1, %p2, -1;`: expected .all, "
-            ".any or .uni with .pred, or .ballot.b32");
+  EXPECT_EQ(
+      message("vote.sync.ballot.pred %p1, %p2, -1;"),
+      "PTX line 14: `vote.sync.ballot.pred %p1, %p2, -1;`: expected .all, "
+      ".any or .uni with .pred, or .ballot.b32");
 }
 
 } // namespace

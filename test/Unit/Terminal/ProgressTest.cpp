@@ -68,6 +68,14 @@ TEST(ProgressLine, IsNeverWiderAndNeverWithoutTheInterval) {
     }
 }
 
+TEST(ProgressLine, SaysThatTheOriginalIsChecked) {
+  ProgressState state;
+  state.subject.kernel = "k";
+  state.isTrying = state.isChecking = true;
+  EXPECT_EQ(progressLine(state, 200),
+            "k  round 1/1  checking the original  0:00");
+}
+
 TEST(ProgressLine, HasNoTimeLeftBeforeThereIsOne) {
   ProgressState state = full();
   state.left.reset();
@@ -105,6 +113,7 @@ TEST(ProgressLog, IsOneWriteALine) {
   summary.verdicts = {{Verdict::Accepted, 1}};
   TaskStrength strength;
   strength.dummies.resize(14);
+  progress.event({Kind::Checking, 1, 0}, 0);
   progress.event({Kind::Tested, 1, 0, nullptr, nullptr, nullptr, &strength}, 0);
   progress.event({Kind::Asked, 1, 1}, 0);
   progress.event({Kind::Answered, 1, 1}, 0);
@@ -114,6 +123,7 @@ TEST(ProgressLog, IsOneWriteALine) {
   progress.event({Kind::Asked, 2, 1}, 0);
   EXPECT_EQ(os.all,
             (std::vector<std::string>{
+                "fsr: soft?[2Jmax: checking the original\n",
                 "fsr: soft?[2Jmax: task strength: 14 dummies, all refused\n",
                 "fsr: soft?[2Jmax r1-s1: asking\n",
                 "fsr: soft?[2Jmax r1-s1: answered\n",

@@ -145,6 +145,76 @@ TEST_F(VirtualWorker, AReadPastTheEndIsUnsafe) {
   EXPECT_EQ(ran.status, 3); // As on a GPU, the context is dead.
 }
 
+/// Whatever the alignment that is proved: there is no slack behind a buffer.
+TEST_F(VirtualWorker, TheFirstByteBehindABufferIsOutOfBounds) {
+  for (llvm::StringRef past : {"  ld.global.f32 %f3, [%rd4+4];\n",
+                               "  st.global.f32 [%rd5+4], %f1;\n"}) {
+    backend = cantFail(openVirtualBackend());
+    Ran ran = run(("  ld.global.f32 %f1, [%rd4];\n" + past +
+                   "  add.f32 %f2, %f1, %f1;\n"
+                   "  bar.sync 0;\n"
+                   "  st.global.f32 [%rd5], %f2;\n")
+                      .str());
+    ASSERT_TRUE(ran.result) << ran.error;
+    EXPECT_EQ(ran.result->verdict, Verdict::Unsafe);
+    llvm::StringRef message = ran.result->message;
+    EXPECT_TRUE(message.contains("out of bounds in fast (PTX line ") &&
+                message.contains("4 bytes at the end of an allocation of 4096 "
+                                 "bytes") &&
+                message.contains("thread (127,0,0)"))
+        << message.str();
+  }
+}
+
+TEST_F(VirtualWorker, AnOriginalThatIsTooLargeIsNotRun) {
+  trying.task.work.flops = 1e12;
+  Ran ran = run(right);
+  EXPECT_FALSE(ran.result);
+  EXPECT_NE(
+      ran.error.find("needs 1.00e+12 operations, which take 7.81e+09 warp "
+                     "instructions or more, and the virtual device takes "
+                     "1.00e+09"),
+      std::string::npos)
+      << ran.error;
+}
+
+TEST_F(VirtualWorker, AnInstructionThatIsNotSupportedIsNamed) {
+  llvm::StringRef wgmma = "  wgmma.fence.sync.aligned;\n";
+  Ran ran = run((wgmma + right).str());
+  ASSERT_TRUE(ran.result) << ran.error;
+  EXPECT_EQ(ran.result->verdict, Verdict::LaunchFailed);
+  llvm::StringRef message = ran.result->message;
+  EXPECT_TRUE(message.contains("'fast'") &&
+              message.contains("PTX line 18: `wgmma.fence.sync.aligned;`: "
+                               "instructions of several warps' tensor cores "
+                               "are not supported"))
+      << message.str();
+
+  backend = cantFail(openVirtualBackend());
+  std::string original = originalPtx();
+  original.insert(original.find("loop:"), wgmma.str());
+  ran = run(right, original);
+  EXPECT_FALSE(ran.result);
+  message = ran.error;
+  EXPECT_TRUE(message.starts_with("the virtual device cannot run the original "
+                                  "kernel: ") &&
+              message.contains("'scale'") && message.contains("PTX line 15: "))
+      << message.str();
+}
+
+TEST_F(VirtualWorker, FindingsAreToldOnce) {
+  Ran ran = run(R"(  ld.global.f32 %f1, [%rd4];
+  ld.global.f32 %f3, [%rd4+4];
+  add.f32 %f2, %f1, %f1;
+  st.global.f32 [%rd5], %f2;
+)");
+  ASSERT_TRUE(ran.result) << ran.error;
+  EXPECT_TRUE(
+      llvm::StringRef(ran.result->message).starts_with("out of bounds in"))
+      << ran.result->message;
+  EXPECT_EQ(findCheck(*ran.result, "virtual-device")->detail, "out of bounds");
+}
+
 TEST_F(VirtualWorker, ARaceIsUnsafe) {
   Ran ran = run(R"(  mov.u32 %r4, tile;
   mad.lo.u32 %r5, %r1, 4, %r4;

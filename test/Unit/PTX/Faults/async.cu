@@ -125,3 +125,62 @@ KERNEL ring_too_short(const float *in, float *out) {
   WAIT(0);
   out[t] = sum;
 }
+
+KERNEL source_overwritten(float *in, float *out) {
+  __shared__ float tile[32];
+  int t = threadIdx.x;
+  COPY4(&tile[t], &in[t]); // FAULT
+  COMMIT();
+  FIX(WAIT(0);)
+  in[t] = 7.0f; // FAULT
+  WAIT(0); // FAULT
+  out[t] = tile[t];
+}
+
+#define BULK_OUT(to, from, bytes)                                              \
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\n" \
+               "cp.async.bulk.commit_group;" ::"l"(to),                        \
+               "r"(unsigned(__cvta_generic_to_shared(from))), "n"(bytes)       \
+               : "memory")
+#define BULK_WAIT(read) asm volatile("cp.async.bulk.wait_group" read " 0;" ::: "memory")
+
+KERNEL bulk_source_overwritten(float *out) {
+  __shared__ alignas(16) float tile[64];
+  int t = threadIdx.x;
+  tile[t] = t;
+  asm volatile("fence.proxy.async;" ::: "memory");
+  __syncthreads();
+  if (t == 0) {
+    BULK_OUT(out, tile, 256); // FAULT
+    FIX(BULK_WAIT(".read");)
+    tile[5] = 99.0f; // FAULT
+    BULK_WAIT(""); // FAULT
+  }
+}
+
+KERNEL bulk_read_too_early(float *out) {
+  __shared__ alignas(16) float tile[64];
+  int t = threadIdx.x;
+  tile[t] = t;
+  asm volatile("fence.proxy.async;" ::: "memory");
+  __syncthreads();
+  if (t == 0) {
+    BULK_OUT(out, tile, 256);
+    BULK_WAIT(PICK("", ".read"));
+    out[64] = out[5]; // FAULT
+  }
+}
+
+KERNEL bulk_target_overwritten(float *out) {
+  __shared__ alignas(16) float tile[64];
+  int t = threadIdx.x;
+  tile[t] = t;
+  asm volatile("fence.proxy.async;" ::: "memory");
+  __syncthreads();
+  if (t == 0) {
+    BULK_OUT(out, tile, 256);
+    FIX(BULK_WAIT("");)
+    out[5] = 1.0f; // FAULT
+    BULK_WAIT("");
+  }
+}

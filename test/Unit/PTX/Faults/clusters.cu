@@ -174,3 +174,14 @@ KERNEL PAIR no_such_block(const float *in, float *out) {
   out[blockIdx.x * 32 + t] = other[t]; // FAULT
   cluster.sync();
 }
+
+// Shared memory of a block that may not have begun.
+KERNEL PAIR writes_at_once(float *out) {
+  __shared__ float mine[32];
+  cg::cluster_group cluster = cg::this_cluster();
+  int t = threadIdx.x;
+  FIX(cluster.sync();)
+  cluster.map_shared_rank(mine, blockIdx.x ^ 1)[t] = float(t); // FAULT
+  cluster.sync();
+  out[blockIdx.x * 32 + t] = mine[t];
+}

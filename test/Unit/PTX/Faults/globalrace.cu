@@ -59,3 +59,11 @@ KERNEL scatter(const int *index, float *out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   out[PICK(n - 1 - index[i], index[i] / 2)] = float(i); // FAULT
 }
+
+// Loads by way of the read-only cache see nothing that this kernel wrote.
+KERNEL cached_read(int *out) {
+  int t = threadIdx.x;
+  out[t] = 5; // FAULT
+  __syncthreads();
+  out[64 + t] = PICK(out[t ^ 1], __ldg(out + (t ^ 1))); // FAULT
+}
