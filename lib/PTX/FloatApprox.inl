@@ -92,7 +92,10 @@ struct FunctionTanh {
     double square = size * size;
     double small = size + size * square * (square * (2.0 / 15) - 1.0 / 3);
     float value = float(size < 0.03 ? small : large);
-    value = asFloat(bitsOf(value) | (bitsOf(x) & 0x80000000));
+    // No more bits than a GPU gives, or what is too coarse there would pass here.
+    uint32_t bits = bitsOf(value), rounded = (bits + 0x800) & ~0xfffu;
+    rounded = bits < 0x00800000 ? bits : rounded;
+    value = asFloat(rounded | (bitsOf(x) & 0x80000000));
     return x == x ? value : x;
   }
 };

@@ -155,6 +155,12 @@ Value resultOf(StringRef opcode, llvm::ArrayRef<PtxOperand> operands,
       return mask(value(maskIsFirst ? 2 : 1), number(maskIsFirst ? 1 : 2));
     return mask(value(2), number(1));
   }
+  if (base == "or" && (number(1) || number(2))) {
+    // What is set says nothing: all but the low bits, as a compiler writes them.
+    bool isFirst = number(1).has_value();
+    Value kept = mask(value(isFirst ? 2 : 1), ~*number(isFirst ? 1 : 2));
+    return kept.tells() ? bits : kept;
+  }
   if (base == "or" || base == "xor" || base == "not" || base == "neg")
     return bits;
   if (base == "shr" || base == "shl" || base == "mul") {

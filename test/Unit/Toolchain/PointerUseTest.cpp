@@ -49,6 +49,16 @@ const Neighbours tests[] = {
      decides,
      "if ((((unsigned long long)x | (unsigned long long)y | n) & 15) == 0)"
      "  y[0] = ((float4 *)x)->w;"},
+    // The compiler counts what is peeled off by setting all bits but two.
+    {"PeeledUntilAligned",
+     "long long f = ~(-(unsigned long long)x >> 2) | ~0x40000;"
+     "if (f == ~0) y[0] = x[0];",
+     decides,
+     "long long f = (16 - ((unsigned long long)x & 15)) % 16 / 4;"
+     "f = f < n ? f : n;"
+     "const float4 *v = (const float4 *)(x + f);"
+     "for (long long i = threadIdx.x; i < (n - f) / 4; i += gridDim.x * 256)"
+     "  y[i] = (v[i].x + v[i].y) + (v[i].z + v[i].w);"},
     {"HashOfTheAddress",
      "unsigned h = (unsigned)((unsigned long long)x * 2654435761u);"
      "if (h & 64) y[0] = x[0];",

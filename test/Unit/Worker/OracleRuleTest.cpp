@@ -64,14 +64,17 @@ TEST_F(OracleRuleTest, OneElementJustBeyondTheBound) {
   EXPECT_EQ(answer.failing, 0u);
   EXPECT_EQ(answer.compared, 256u);
   EXPECT_FALSE(answer.isNarrower());
-  // 64 u and one ulp of 2 u.
+  // 64 u, one ulp of 2 u, and u of the row's largest value, which is below 2.
+  double largest = 0;
+  for (size_t i = 72; i < 80; ++i)
+    largest = std::max(largest, elements[i].value);
   candidate[77] = elements[77].value + 66 * u;
   EXPECT_EQ(judge().failing, 0u);
   candidate[77] = elements[77].value + 68 * u;
   answer = judge();
   EXPECT_EQ(answer.failing, 1u);
   EXPECT_EQ(answer.first, 77u);
-  EXPECT_NEAR(answer.worst, 68.0 / 66, 1e-6);
+  EXPECT_NEAR(answer.worst, 68 / (66 + largest), 1e-6);
   EXPECT_FALSE(answer.accepted[77]);
   EXPECT_TRUE(answer.accepted[78]);
 }
@@ -113,6 +116,18 @@ TEST_F(OracleRuleTest, AnExactOriginal) {
   for (double &value : candidate)
     value += 2 * u;
   EXPECT_TRUE(judge().isNarrower());
+}
+
+/// As in a prefix sum whose first sums are exact: 25 terms on a grid, added in
+/// another order, once at a sum that is larger.
+TEST_F(OracleRuleTest, AnOrderThatRoundsWhereTheOriginalDoesNot) {
+  fill(256, 0, 0, 0);
+  for (size_t i = 0; i < elements.size(); i += 8)
+    original[i] = candidate[i] = elements[i].value = 64;
+  candidate[13] += 16 * u;
+  EXPECT_EQ(judge().failing, 0u);
+  candidate[13] += 64 * u;
+  EXPECT_EQ(judge().failing, 1u);
 }
 
 /// A few results that happen to be right prove no accuracy.
