@@ -33,7 +33,7 @@ struct Row {
   Mutant mutant;
   Outcome outcome = Outcome::Survived;
   std::string verdict, check, message; ///< Of what refused it.
-  std::string evidence; ///< Of a survivor; not in the file.
+  std::string evidence;                ///< Of a survivor; not in the file.
 
   std::string text() const; ///< A line of the file.
 };

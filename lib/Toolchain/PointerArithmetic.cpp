@@ -156,7 +156,8 @@ Value resultOf(StringRef opcode, llvm::ArrayRef<PtxOperand> operands,
     return mask(value(2), number(1));
   }
   if (base == "or" && (number(1) || number(2))) {
-    // What is set says nothing: all but the low bits, as a compiler writes them.
+    // What is set says nothing: all but the low bits, as a compiler writes
+    // them.
     bool isFirst = number(1).has_value();
     Value kept = mask(value(isFirst ? 2 : 1), ~*number(isFirst ? 1 : 2));
     return kept.tells() ? bits : kept;

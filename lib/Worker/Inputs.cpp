@@ -217,8 +217,8 @@ std::vector<InputSet> InputPlan::battery() const {
     sets[i].repeats = true;
   add("zeros", recipe("zeros", {}));
   add("denormals", recipe("denormal", {}));
-  // So far that no exponential is left: a maximum that begins at zero shows here,
-  // and a difference of squares.
+  // So far that no exponential is left: a maximum that begins at zero shows
+  // here, and a difference of squares.
   add("far below zero", recipe("normal", {-200, 5}));
   return sets;
 }

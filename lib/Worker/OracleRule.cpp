@@ -6,9 +6,10 @@
 //
 // An original that happens to be exact leaves half an ulp to the candidate. One
 // whose few results happen to be good is not held to its luck: with fewer rows
-// or elements than tell, what its bound lets expect stands for its error. Where the
-// original's sums happen to be exact, as those of the first few numbers often are,
-// another order of them may round: once, at the height of the row's largest value.
+// or elements than tell, what its bound lets expect stands for its error. Where
+// the original's sums happen to be exact, as those of the first few numbers
+// often are, another order of them may round: once, at the height of the row's
+// largest value.
 //
 //===----------------------------------------------------------------------===//
 

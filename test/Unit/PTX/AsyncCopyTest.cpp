@@ -80,9 +80,9 @@ TEST_F(AsyncCopyTest, HappensAtTheWait) {
   // The source changes between: the copy takes what is there at the wait.
   shape.block = {1, 1, 1};
   runFaulty(async(copy + commit +
-                 "mov.u32 %r8, 5;\nst.global.u32 [%rd1], %r8;\n"
-                 "cp.async.wait_group 0;\n" +
-                 give),
+                  "mov.u32 %r8, 5;\nst.global.u32 [%rd1], %r8;\n"
+                  "cp.async.wait_group 0;\n" +
+                  give),
             FindingKind::AsyncInFlight);
   EXPECT_EQ(words[128], 5u);
 }
