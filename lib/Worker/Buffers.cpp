@@ -141,8 +141,14 @@ bool TaskBuffer::overlapping() const {
   return false;
 }
 
-uint64_t TaskBuffers::poisonBits(Poison poison, unsigned elementBytes) {
-  uint64_t word = poison == Poison::NaN ? 0xFFC0DEADu : 0x5A5A5A5Au;
+void TaskBuffers::drawPoison(uint64_t random) {
+  // Any sign and payload; an exponent that is ordinary for 16 bits, too.
+  nanPoison = 0x7FC00000u | (uint32_t(random) & 0x803FFFFFu);
+  plainPoison = 0x40000000u | (uint32_t(random >> 32) & 0x1FFFFFFFu);
+}
+
+uint64_t TaskBuffers::poisonBits(Poison poison, unsigned elementBytes) const {
+  uint64_t word = poison == Poison::NaN ? nanPoison : plainPoison;
   switch (elementBytes) {
   case 1:
     return word & 0xFF;

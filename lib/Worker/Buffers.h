@@ -18,10 +18,11 @@
 
 namespace fsr {
 
-/// What an output holds before a launch.
+/// What an output holds before a launch. The bits are drawn for each evaluation:
+/// a candidate that works only where it finds them would not know them.
 enum class Poison {
-  NaN,   ///< 0xFFC0DEAD: a NaN in every float type.
-  Plain, ///< 0x5A5A5A5A: an ordinary number.
+  NaN,   ///< A NaN in every float type.
+  Plain, ///< An ordinary number, from 2 on, in every float type.
 };
 
 struct TaskBuffer {
@@ -108,7 +109,8 @@ public:
   FsrCompare comparison(const TaskBuffer &buffer, DevicePointer out,
                         DevicePointer reference) const;
 
-  static uint64_t poisonBits(Poison poison, unsigned elementBytes);
+  void drawPoison(uint64_t random);
+  uint64_t poisonBits(Poison poison, unsigned elementBytes) const;
 
 private:
   explicit TaskBuffers(Helpers &helpers)
@@ -126,6 +128,7 @@ private:
   std::vector<std::vector<DevicePointer>> outputSets;
   std::vector<DevicePointer> ownData; ///< Of set 0, while another is in use.
   uint64_t bytes = 0;
+  uint32_t nanPoison = 0xFFC0DEAD, plainPoison = 0x5A5A5A5A;
 };
 
 } // namespace fsr

@@ -225,6 +225,7 @@ llvm::Error Evaluation::prepareOriginal() {
   if (!memory)
     return memory.takeError();
   buffers = std::move(*memory);
+  buffers->drawPoison(random());
   uint64_t rows = 0;
   for (const TaskBuffer &buffer : buffers->buffers()) {
     inPlace = inPlace || buffer.argument->access == Access::ReadWrite;

@@ -370,7 +370,7 @@ Evaluation::compareOne(const TaskBuffer &buffer, const InputSet &set,
     return true;
   compare.mode = modeOf(buffer, set);
   compare.hasPoison = buffer.poisoned();
-  compare.poison = TaskBuffers::poisonBits(poison, buffer.elementBytes());
+  compare.poison = buffers->poisonBits(poison, buffer.elementBytes());
   if (compare.mode == FsrBound) {
     auto goesOn = compareTrue(buffer, set, out, original);
     if (!goesOn || !*goesOn)
@@ -484,7 +484,7 @@ Evaluation::compareConditioned(llvm::ArrayRef<const TaskBuffer *> beyond,
     FsrCompare compare = buffers->comparison(buffer, out, original);
     compare.mode = FsrBound;
     compare.hasPoison = buffer.poisoned();
-    compare.poison = TaskBuffers::poisonBits(poison, buffer.elementBytes());
+    compare.poison = buffers->poisonBits(poison, buffer.elementBytes());
     compare.factor = factorOf(buffer, set);
     compare.tiny = tinyOf(buffer);
     FsrCompare rowsOf = compare;
