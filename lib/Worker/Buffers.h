@@ -18,8 +18,9 @@
 
 namespace fsr {
 
-/// What an output holds before a launch. The bits are drawn for each evaluation:
-/// a candidate that works only where it finds them would not know them.
+/// What an output holds before a launch. The bits are drawn for each
+/// evaluation: a candidate that works only where it finds them would not know
+/// them.
 enum class Poison {
   NaN,   ///< A NaN in every float type.
   Plain, ///< An ordinary number, from 2 on, in every float type.
