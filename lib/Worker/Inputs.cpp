@@ -220,8 +220,9 @@ std::vector<InputSet> InputPlan::battery() const {
   // So far that no exponential is left: a maximum that begins at zero shows
   // here, and a difference of squares.
   add("far below zero", recipe("normal", {-200, 5}));
-  // Terms of one sign and about one size round as those do that repeat.
-  sets.back().repeats = true;
+  // An exponential of a sum of such numbers' products keeps few digits, in
+  // whatever order they are added.
+  sets.back().conditioning = 8;
   return sets;
 }
 

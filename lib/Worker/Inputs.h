@@ -23,6 +23,8 @@ struct InputSet {
   bool shifted = false; ///< Buffers get no more than the proved alignment.
   bool repeats = false; ///< Many elements of one value.
   double perturb = 0;   ///< Relative, for the conditioning run.
+  /// Units of round-off by which a conditioning run moves the inputs.
+  double conditioning = 2;
   /// By argument, the buffer whose memory kernels get in its place; empty: each
   /// its own.
   std::vector<size_t> standIns;

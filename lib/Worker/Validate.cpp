@@ -471,7 +471,7 @@ Evaluation::compareConditioned(llvm::ArrayRef<const TaskBuffer *> beyond,
     noiseMaxima = *maxima;
   }
   InputSet moved = set;
-  moved.perturb = 2;
+  moved.perturb = set.conditioning;
   if (llvm::Error error = buffers->fill(moved, false))
     return std::move(error);
   if (llvm::Error error = buffers->poisonOutputs(poison))
@@ -552,7 +552,7 @@ llvm::Expected<bool> Evaluation::validateSets(llvm::StringRef name,
                            "{1:f3} of the bound",
                            bitsDiffered, worstRatio);
   if (conditioned)
-    detail += "; ill-conditioned inputs were allowed what two units of "
+    detail += "; ill-conditioned inputs were allowed what a few units of "
               "rounding in the input do to the original";
   bool repeats = std::any_of(sets.begin(), sets.end(),
                              [](const InputSet &set) { return set.repeats; });
