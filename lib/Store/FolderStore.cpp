@@ -89,6 +89,25 @@ std::optional<int64_t> fsr::store::versionOf(const llvm::json::Object &object) {
   return object.getInteger("format_version");
 }
 
+llvm::Expected<llvm::json::Object> fsr::store::loadSealed(llvm::StringRef path,
+                                                          int64_t version,
+                                                          std::string &text) {
+  llvm::Expected<std::string> bytes = readFile(path, maxJsonBytes);
+  if (!bytes)
+    return bytes.takeError();
+  text = std::move(*bytes);
+  llvm::Expected<llvm::json::Object> object = parseObject(text);
+  if (!object)
+    return object.takeError();
+  if (std::optional<int64_t> stated = versionOf(*object); stated != version)
+    return makeError(stated > version ? ErrorKind::Unsupported
+                                      : ErrorKind::Corrupt,
+                     "unknown format version");
+  if (llvm::Error error = unseal(*object))
+    return std::move(error);
+  return object;
+}
+
 llvm::Expected<std::vector<std::string>>
 fsr::store::sortedNames(const std::string &folder) {
   std::vector<std::string> names;

@@ -46,6 +46,11 @@ llvm::Expected<llvm::json::Object> parseObject(llvm::StringRef text);
 /// The field "format_version", or nothing.
 std::optional<int64_t> versionOf(const llvm::json::Object &object);
 
+/// The object of a sealed JSON file, its text as it lies in `text`. Errors:
+/// Unsupported, of a later version; Corrupt, of another one, or changed.
+llvm::Expected<llvm::json::Object>
+loadSealed(llvm::StringRef path, int64_t version, std::string &text);
+
 /// The names in a folder, sorted; none where it is missing.
 llvm::Expected<std::vector<std::string>> sortedNames(const std::string &folder);
 

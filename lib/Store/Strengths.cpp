@@ -31,21 +31,10 @@ llvm::Expected<TaskStrength> fsr::store::loadStrength(llvm::StringRef path,
                                                       llvm::StringRef taskKey,
                                                       bool isModelled,
                                                       std::string &text) {
-  llvm::Expected<std::string> bytes = readFile(path, maxJsonBytes);
-  if (!bytes)
-    return bytes.takeError();
-  text = std::move(*bytes);
-  llvm::Expected<llvm::json::Object> object = parseObject(text);
+  llvm::Expected<llvm::json::Object> object =
+      loadSealed(path, TaskStrength::formatVersion, text);
   if (!object)
     return object.takeError();
-  if (std::optional<int64_t> version = versionOf(*object);
-      version != TaskStrength::formatVersion)
-    return makeError(version > TaskStrength::formatVersion
-                         ? ErrorKind::Unsupported
-                         : ErrorKind::Corrupt,
-                     "unknown format version");
-  if (llvm::Error error = unseal(*object))
-    return std::move(error);
   llvm::Expected<TaskStrength> strength =
       decode<TaskStrength>(std::move(*object), "strength");
   if (strength &&

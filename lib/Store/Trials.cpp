@@ -28,20 +28,10 @@ llvm::Expected<Trial> fsr::store::loadTrial(llvm::StringRef path,
                                             llvm::StringRef taskKey,
                                             llvm::StringRef trialKey,
                                             std::string &text) {
-  llvm::Expected<std::string> bytes = readFile(path, maxJsonBytes);
-  if (!bytes)
-    return bytes.takeError();
-  text = std::move(*bytes);
-  llvm::Expected<llvm::json::Object> object = parseObject(text);
+  llvm::Expected<llvm::json::Object> object =
+      loadSealed(path, Trial::formatVersion, text);
   if (!object)
     return object.takeError();
-  if (std::optional<int64_t> version = versionOf(*object);
-      version != Trial::formatVersion)
-    return makeError(version > Trial::formatVersion ? ErrorKind::Unsupported
-                                                    : ErrorKind::Corrupt,
-                     "unknown format version");
-  if (llvm::Error error = unseal(*object))
-    return std::move(error);
   llvm::Expected<Trial> trial = decode<Trial>(std::move(*object), "trial");
   if (trial && (trial->taskKey != taskKey || trial->key() != trialKey))
     return makeError(ErrorKind::Corrupt, "a trial of another key");

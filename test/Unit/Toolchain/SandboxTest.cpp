@@ -62,6 +62,19 @@ template <int M> struct F<0, M> { enum { v = M }; };
 extern "C" __global__ void k(int *x) { x[0] = F<26, 1>::v; }
 )";
 
+Frame compileFrame(const std::string &source, const Toolkit &toolkit) {
+  Frame frame;
+  frame.blob = source;
+  frame.header =
+      llvm::json::Object{{"op", "compile"},
+                         {"nvrtc", toolkit.nvrtcLibrary},
+                         {"chip", "sm_90"},
+                         {"params", llvm::json::Object()},
+                         {"headers", llvm::json::Array()},
+                         {"sourceBytes", int64_t(frame.blob.size())}};
+  return frame;
+}
+
 /// Hands `source` to the worker past all that is looked at before: what is
 /// tested is the process that compiles. Null where it gave no answer.
 std::optional<llvm::json::Object> compileUnchecked(const std::string &source) {
@@ -77,16 +90,8 @@ std::optional<llvm::json::Object> compileUnchecked(const std::string &source) {
     ADD_FAILURE() << llvm::toString(child.takeError());
     return std::nullopt;
   }
-  Frame frame;
-  frame.blob = source;
-  frame.header =
-      llvm::json::Object{{"op", "compile"},
-                         {"nvrtc", toolkit->nvrtcLibrary},
-                         {"chip", "sm_90"},
-                         {"params", llvm::json::Object()},
-                         {"headers", llvm::json::Array()},
-                         {"sourceBytes", int64_t(frame.blob.size())}};
-  llvm::Error error = writeFrame((*child)->socket(), frame);
+  llvm::Error error =
+      writeFrame((*child)->socket(), compileFrame(source, *toolkit));
   EXPECT_FALSE(bool(error));
   llvm::consumeError(std::move(error));
   for (bool isReady : {true, false}) {
@@ -372,16 +377,8 @@ public:
       return;
     }
     child = std::move(*started);
-    Frame frame;
-    frame.blob = templateBomb;
-    frame.header =
-        llvm::json::Object{{"op", "compile"},
-                           {"nvrtc", toolkit->nvrtcLibrary},
-                           {"chip", "sm_90"},
-                           {"params", llvm::json::Object()},
-                           {"headers", llvm::json::Array()},
-                           {"sourceBytes", int64_t(frame.blob.size())}};
-    llvm::Error error = writeFrame(child->socket(), frame);
+    llvm::Error error =
+        writeFrame(child->socket(), compileFrame(templateBomb, *toolkit));
     EXPECT_FALSE(bool(error));
     llvm::consumeError(std::move(error));
     auto answer =
