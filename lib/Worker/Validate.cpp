@@ -348,7 +348,8 @@ llvm::Expected<bool> Evaluation::mismatch(const TaskBuffer &buffer,
       place, printElement(got, argument.element),
       printElement(wanted, argument.element));
   double ratio = fsrDouble(difference.worst);
-  if (ratio > 1)
+  // Infinite where rounding explains nothing: then no power of ten tells more.
+  if (ratio > 1 && std::isfinite(ratio))
     text += llvm::formatv("; the largest error is about 10^{0} times what "
                           "rounding explains",
                           int64_t(std::ceil(std::log10(ratio))));

@@ -45,6 +45,10 @@ public:
   double jitter = 0.002;          ///< Relative, uniform.
   double orderedMicroseconds = 2; ///< Of an ordered allocation and its release.
   uint64_t allocatedBytes() const { return used; }
+  /// Whether an allocation that was not released begins there.
+  bool holds(const void *pointer) const {
+    return memory.count(reinterpret_cast<DevicePointer>(pointer)) != 0;
+  }
   size_t launches = 0; ///< Of registered kernels.
   /// Told of each copy between device places.
   std::function<void(void *to, size_t bytes)> onCopy;
