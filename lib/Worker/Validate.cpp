@@ -615,8 +615,9 @@ llvm::Expected<bool> Evaluation::validateQuick() {
            "");
   addCheck("alignment", true, "the workload's own",
            "one run with no more alignment than the compiler proved", "");
-  if (!request.options.full)
-    return true;
+  goesOn = validateBeside(/*inFull=*/false);
+  if (!goesOn || !*goesOn || !request.options.full)
+    return goesOn;
   addCheck("deterministic", candidateDeterministic, "the workload's own",
            "two runs, the same bits",
            candidateDeterministic
@@ -641,8 +642,10 @@ llvm::Expected<bool> Evaluation::validateFull() {
                ? "read-only buffers of one type and shape at one address"
                : "no two read-only buffers of one type and shape may be one");
   // A dummy is no kernel: its warps have no order.
-  if (!virtualDevice || dummy)
+  if (dummy)
     return true;
+  if (!virtualDevice)
+    return validateBeside(/*inFull=*/true);
   return validateSchedules();
 }
 
