@@ -15,6 +15,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/xxhash.h"
 
 #include <algorithm>
 #include <thread>
@@ -183,6 +184,30 @@ bool Beside::coverUnknown() {
   return true;
 }
 
+std::optional<uint64_t> Beside::hashOutputs() {
+  uint64_t total = 0, hash = 0;
+  auto isOutput = [](const CopiedTask::Buffer &buffer) {
+    return buffer.isWritten && buffer.argument != ~size_t(0);
+  };
+  for (const CopiedTask::Buffer &buffer : copied.buffers())
+    total += isOutput(buffer) ? buffer.extent : 0;
+  if (total > limits.unknownBytes)
+    return std::nullopt;
+  std::vector<uint8_t> bytes;
+  for (const CopiedTask::Buffer &buffer : copied.buffers()) {
+    if (!isOutput(buffer) || !buffer.extent)
+      continue;
+    bytes.resize(buffer.extent);
+    if (llvm::Error error =
+            copied.gpu().read(bytes.data(), buffer.address, bytes.size())) {
+      llvm::consumeError(std::move(error));
+      return std::nullopt;
+    }
+    hash = hash * 31 + llvm::xxh3_64bits(bytes);
+  }
+  return hash;
+}
+
 //===----------------------------------------------------------------------===//
 // What part runs
 //===----------------------------------------------------------------------===//
@@ -192,15 +217,20 @@ void Beside::ask(Step &step) {
   step.isAsked = true;
   if (step.blocks == 1)
     return;
-  step.chosen = {ptx::ChosenBlock{random() % step.blocks}};
-  auto one = launch(step, /*isDry=*/true, {});
-  step.chosen.clear();
-  if (!one) {
-    llvm::consumeError(one.takeError()); // The launch itself says so.
-    return;
-  }
-  if (one->completed)
+  // The first one waits for nobody.
+  for (uint64_t number : {random() % step.blocks, uint64_t(0)}) {
+    step.chosen = {ptx::ChosenBlock{number}};
+    auto one = launch(step, /*isDry=*/true, {});
+    step.chosen.clear();
+    if (!one) {
+      llvm::consumeError(one.takeError()); // The launch itself says so.
+      return;
+    }
     step.cost = std::max<uint64_t>(1, one->counters.warpInstructions);
+    if (one->completed)
+      return;
+  }
+  step.cost = 0;
 }
 
 /// Cuts a launch that is too long as it is.
@@ -250,9 +280,9 @@ Beside::Went Beside::look(Step &step, size_t index, bool isUnknown, bool isDry,
   }
   if (isDry)
     return Went::Well;
-  bool holds = result.proof.holds;
+  bool isAdrift = isUnknown && result.proof.isSteered;
   llvm::erase_if(result.findings, [&](const ptx::Finding &finding) {
-    return finding.kind == ptx::FindingKind::Budget || (isUnknown && !holds) ||
+    return finding.kind == ptx::FindingKind::Budget || isAdrift ||
            (step.isPart && waits && isWait(finding.kind));
   });
   llvm::move(result.findings, std::back_inserter(report.findings));
@@ -271,14 +301,14 @@ Beside::Went Beside::look(Step &step, size_t index, bool isUnknown, bool isDry,
     text = llvm::formatv("launch {0}: {1}", index + 1, text);
   if (step.isPart && waits)
     text += ", not to their ends";
-  if (isUnknown && !holds)
+  if (isAdrift)
     text += ", no findings, since its course depends on what blocks that did "
             "not run leave";
   report.part += (report.part.empty() ? "" : "; ") + text;
-  if (report.proof.holds && !holds)
+  if (report.proof.holds && !result.proof.holds)
     report.proof = result.proof;
   // A fault ends the launch, and on a GPU all that is to come.
-  return result.completed || (isUnknown && !holds) ? Went::Well : Went::Nowhere;
+  return result.completed || isAdrift ? Went::Well : Went::Nowhere;
 }
 
 Beside::Went Beside::runSteps(bool isDry, const BesideHow &how,
@@ -372,6 +402,8 @@ llvm::Expected<BesideReport> Beside::run(const BesideLimits &wanted,
       // A launch that ended early was whole as far as it went.
       report.isWhole &= went == Went::Well;
       report.proof.holds &= report.isWhole;
+      if (report.isWhole)
+        report.outputs = hashOutputs();
       return report;
     }
   }

@@ -50,6 +50,9 @@ struct BesideReport {
   std::string part; ///< "all 30 blocks", "12 of 240 blocks of launch 2, …".
   std::string why;  ///< Nothing is known, because of that.
   uint64_t instructions = 0;
+  /// A hash of all that the task's buffers hold after a whole run; none where
+  /// they are large.
+  std::optional<uint64_t> outputs;
 };
 
 class Beside {
@@ -97,6 +100,7 @@ private:
   void ask(Step &step);
   Went choose(Step &step, BesideReport &report);
   Went runSteps(bool isDry, const BesideHow &how, BesideReport &report);
+  std::optional<uint64_t> hashOutputs();
   Went look(Step &step, size_t index, bool isUnknown, bool isDry,
             ptx::LaunchResult &result, BesideReport &report);
 

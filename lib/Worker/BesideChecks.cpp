@@ -97,6 +97,17 @@ Evaluation::findOriginalKinds(const BesideLimits &limits,
   return kinds;
 }
 
+/// Of two runs on the same inputs, as between two on a GPU.
+bool Evaluation::besideDiffers(const BesideHow &how, const InputSet &set) {
+  std::string text = llvm::formatv(
+      "results change under other orders of warps and blocks ({0}) and no "
+      "floating-point atomic explains it ({1} inputs)",
+      nameOf(how), set.words);
+  addCheck("deterministic", false, set.words,
+           "the same bits in all orders of warps and blocks", text);
+  return finish(Verdict::Mismatch, text);
+}
+
 llvm::Expected<bool> Evaluation::besideOn(const InputSet &set, bool inFull,
                                           BesideTold &told) {
   if (llvm::Error error = begin("original-virtual", runMs + helperSlackMs()))
@@ -116,6 +127,7 @@ llvm::Expected<bool> Evaluation::besideOn(const InputSet &set, bool inFull,
     hows.push_back({ptx::Schedule::Lockstep, ptx::BlockOrder::Descending});
   }
   BesideLimits limits = limitsOf(inFull);
+  std::optional<uint64_t> first;
   for (const BesideHow &how : hows) {
     if (beside->executed() >= allInstructions) {
       told.isSpent = true;
@@ -142,6 +154,11 @@ llvm::Expected<bool> Evaluation::besideOn(const InputSet &set, bool inFull,
       if (!report->findings.empty())
         return refuse(report->findings, set.words, how.schedule);
     }
+    if (&how == hows.data())
+      first = report->outputs;
+    else if (first && report->outputs && *first != *report->outputs &&
+             addsFloatsAtomically && !*addsFloatsAtomically)
+      return besideDiffers(how, set);
     told.instructions += report->instructions;
     told.isWhole &= report->isWhole;
     if (told.part.empty())

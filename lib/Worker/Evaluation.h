@@ -110,6 +110,7 @@ private:
                                 BesideTold &told);
   llvm::Expected<std::set<ptx::FindingKind>>
   findOriginalKinds(const BesideLimits &limits, const BesideHow &how);
+  bool besideDiffers(const BesideHow &how, const InputSet &set);
   llvm::Error fetchBeside(size_t argument, uint64_t offset, void *to,
                           uint64_t bytes);
 
