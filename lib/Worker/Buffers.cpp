@@ -73,6 +73,8 @@ FamilyDefaults defaultsOf(FsrFamily family) {
     return {0, 15};
   case FsrGram:
     return {1024, 0};
+  case FsrSpecials:
+    return {0.01, 0.01};
   }
   return {0, 0};
 }

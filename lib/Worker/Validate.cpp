@@ -281,7 +281,7 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
   if (llvm::Error error = buffers->poisonOutputs(poison))
     return std::move(error);
   // Equal values need no true ones.
-  bool asksTruth = trueValues && wantsTruth &&
+  bool asksTruth = trueValues && wantsTruth && !set.special &&
                    !(set.exact && originalDeterministic) &&
                    (request.options.full || !set.shifted);
   if (asksTruth)
@@ -626,6 +626,19 @@ llvm::Expected<bool> Evaluation::validateQuick() {
   return true;
 }
 
+/// NaN and infinities among the inputs.
+llvm::Expected<bool> Evaluation::validateSpecial() {
+  std::vector<InputSet> sets = inputs->special();
+  if (sets.empty())
+    return true;
+  if (task.work.finiteOnly.empty())
+    return validateSets("special-values", sets, false);
+  addCheck("special-values", true, "none with NaN or infinities",
+           "where the original is NaN so is the candidate; the same infinities",
+           "not tried: " + task.work.finiteOnly);
+  return true;
+}
+
 llvm::Expected<bool> Evaluation::validateFull() {
   std::vector<InputSet> battery = inputs->battery();
   auto goesOn = validateSets("input-battery", battery, false);
@@ -640,6 +653,9 @@ llvm::Expected<bool> Evaluation::validateFull() {
            sharing
                ? "read-only buffers of one type and shape at one address"
                : "no two read-only buffers of one type and shape may be one");
+  goesOn = validateSpecial();
+  if (!goesOn || !*goesOn)
+    return goesOn;
   // A dummy is no kernel: its warps have no order.
   if (!virtualDevice || dummy)
     return true;
