@@ -273,6 +273,7 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
     placedShifted = set.shifted;
   }
   buffers->share(set);
+  buffers->drawPoison(random());
   if (!originalKnown)
     if (llvm::Error error = learnOriginal(set, poison))
       return std::move(error);
@@ -371,7 +372,7 @@ Evaluation::compareOne(const TaskBuffer &buffer, const InputSet &set,
     return true;
   compare.mode = modeOf(buffer, set);
   compare.hasPoison = buffer.poisoned();
-  compare.poison = buffers->poisonBits(poison, buffer.elementBytes());
+  compare.poison = buffers->poisonBits(poison, buffer);
   if (compare.mode == FsrBound) {
     auto goesOn = compareTrue(buffer, set, out, original);
     if (!goesOn || !*goesOn)
@@ -485,7 +486,7 @@ Evaluation::compareConditioned(llvm::ArrayRef<const TaskBuffer *> beyond,
     FsrCompare compare = buffers->comparison(buffer, out, original);
     compare.mode = FsrBound;
     compare.hasPoison = buffer.poisoned();
-    compare.poison = buffers->poisonBits(poison, buffer.elementBytes());
+    compare.poison = buffers->poisonBits(poison, buffer);
     compare.factor = factorOf(buffer, set);
     compare.tiny = tinyOf(buffer);
     FsrCompare rowsOf = compare;

@@ -419,6 +419,37 @@ TEST_F(ValidateTest, WhatTheOriginalLeavesAloneStays) {
   expect(Verdict::Undecided, "");
 }
 
+/// What is found in one buffer, or was found before, says nothing of the next.
+TEST_F(ValidateTest, PoisonIsAnotherInEveryBufferAndSet) {
+  trying.task.arguments.push_back(
+      bufferArgument("z", ElementType::F32, {1}, Access::Write));
+  trying.task.workload[0].fills.resize(3);
+  trying.plan.launches[0].args = {"x", "y", "z"};
+  std::set<float> numbers;
+  size_t launches = 0;
+  trying.original.body = [](Params params) {
+    float *x = pointerOf(params, 1), *y = pointerOf(params, 8);
+    for (int64_t i = 0; i < testElements; ++i)
+      y[i] = 2 * x[i];
+    return 0;
+  };
+  trying.candidate.body = [&](Params params) {
+    float *x = pointerOf(params, 0), *y = pointerOf(params, 1);
+    ++launches;
+    for (float found : {y[7], *pointerOf(params, 2)}) {
+      if (!std::isnan(found))
+        numbers.insert(found);
+    }
+    for (int64_t i = 0; i < testElements; ++i)
+      y[i] = x[i] + x[i];
+    return 0;
+  };
+  expect(Verdict::Undecided, "");
+  EXPECT_GT(launches, 12u);
+  // About half of the sets have numbers, and two runs of a set the same ones.
+  EXPECT_GE(numbers.size(), launches - 4);
+}
+
 TEST_F(ValidateTest, InPlaceBuffersAreRestored) {
   trying.task.arguments = {bufferArgument(
       "x", ElementType::F32, {testRows, testColumns}, Access::ReadWrite)};
