@@ -138,7 +138,8 @@ private:
   llvm::Error keepFirstRun();
   llvm::Error maskFirstRun();
   /// The second run stands in the buffers.
-  llvm::Expected<bool> compareRuns(const InputSet &set, Poison poison);
+  llvm::Expected<bool> compareRuns(const InputSet &set, Poison poison,
+                                   llvm::ArrayRef<uint64_t> second);
 
   // TrueValues.cpp
   llvm::Error findTruth();

@@ -311,6 +311,14 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
     if (!goesOn || !*goesOn)
       return goesOn;
   }
+  // Comparing may run the original once more, in the candidate's buffers.
+  std::vector<uint64_t> secondHashes;
+  if (twice) {
+    auto hashes = buffers->hashWritten();
+    if (!hashes)
+      return hashes.takeError();
+    secondHashes = std::move(*hashes);
+  }
   if (llvm::Error error = buffers->maskStashes(maskKey))
     return std::move(error);
   if (asksTruth)
@@ -318,7 +326,7 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
       return std::move(error);
   goesOn = compareOutputs(set, poison, false);
   if (goesOn && *goesOn && twice)
-    goesOn = compareRuns(set, poison);
+    goesOn = compareRuns(set, poison, secondHashes);
   if (trueValues)
     trueValues->drop();
   return goesOn;
@@ -460,6 +468,7 @@ Evaluation::compareConditioned(llvm::ArrayRef<const TaskBuffer *> beyond,
       return copy.takeError();
     if (llvm::Error error = helpers.copy(*copy, buffer->data, buffer->extent))
       return std::move(error);
+    copies.push_back(*copy);
     kept.push_back(candidateInStash ? std::make_pair(buffer->stash, *copy)
                                     : std::make_pair(*copy, buffer->stash));
     rows = std::max<uint64_t>(rows,
