@@ -35,7 +35,7 @@ namespace fsr {
 
 struct Dummy;
 struct DummyState;
-class HostElements;
+class KnownAnswers;
 
 /// What the worker says of its device.
 DeviceDescription describeDevice(const BackendProperties &facts);
@@ -150,10 +150,13 @@ private:
                                    const FsrCompare &compare);
 
   // Strength.cpp
-  double dummySlackMs() const;
+  llvm::Error launchOriginal(const InputSet &set, Poison poison);
   llvm::Error playDummy(const InputSet &set, Poison poison);
+  llvm::Error playOutput(const TaskBuffer &buffer, DevicePointer other,
+                         const TaskBuffer *input,
+                         std::optional<uint64_t> poison, uint64_t seed);
   llvm::Error learnOtherAnswer(const InputSet &set, Poison poison);
-  llvm::Expected<std::vector<HostElements>> readOutputs(bool stash);
+  llvm::Error keepOther(bool ofStash);
   llvm::Error destroyInput();
   llvm::Expected<DummyResult> tryDummy(const Dummy &one, WireEvaluate &mine);
 
@@ -177,6 +180,7 @@ private:
 
   /// Set: what is run in the candidate's place.
   std::unique_ptr<DummyState> dummy;
+  std::unique_ptr<KnownAnswers> known;
 
   Helpers &helpers;
   const WireEvaluate &request;

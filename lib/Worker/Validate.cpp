@@ -291,7 +291,7 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
   auto before = buffers->hashReadOnly();
   if (!before)
     return before.takeError();
-  if (llvm::Error error = launch(Who::Original))
+  if (llvm::Error error = launchOriginal(set, poison))
     return std::move(error);
   if (llvm::Error error = buffers->stashOutputs())
     return std::move(error);
@@ -486,7 +486,7 @@ Evaluation::compareConditioned(llvm::ArrayRef<const TaskBuffer *> beyond,
     return std::move(error);
   if (llvm::Error error = buffers->poisonOutputs(poison))
     return std::move(error);
-  if (llvm::Error error = launch(Who::Original))
+  if (llvm::Error error = launchOriginal(moved, poison))
     return std::move(error);
   for (size_t i = 0; i < beyond.size(); ++i) {
     const TaskBuffer &buffer = *beyond[i];
