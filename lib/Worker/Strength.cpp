@@ -311,6 +311,7 @@ llvm::Error Evaluation::destroyInput() {
     const Argument &argument = *buffer.argument;
     if (buffer.written() || argument.numElements() <= 0)
       continue;
+    buffers->forgetFills();
     DevicePointer last = buffer.data;
     for (size_t d = 0; d < argument.sizes.size(); ++d)
       last +=
@@ -483,8 +484,6 @@ llvm::Error Evaluation::playDummy(const InputSet &set, Poison poison) {
   // What the virtual device saw until here was the original.
   if (virtualDevice)
     virtualDevice->takeReport();
-  if (llvm::Error error = buffers->maskStashes(maskKey))
-    return error;
   const TaskBuffer *input =
       now.kind == DummyKind::CopyInput ? buffers->find(now.input) : nullptr;
   // Copies first: an output may be the input of another.
@@ -522,8 +521,6 @@ llvm::Error Evaluation::playDummy(const InputSet &set, Poison poison) {
   if (isStale)
     if (llvm::Error error = keepOther(true))
       return error;
-  if (llvm::Error error = buffers->maskStashes(maskKey))
-    return error;
   dummy->spread |= spreadsOut(set, *buffers);
   return now.kind == DummyKind::DestroysInput ? destroyInput()
                                               : llvm::Error::success();
