@@ -98,12 +98,18 @@ llvm::Error Evaluation::begin(llvm::StringRef phase, double milliseconds) {
     candidatePhase = false;
     phase = "original-dummy";
   }
-  return emit(llvm::json::Object{
+  llvm::json::Object event{
       {"event", "started"},
       {"phase", phase},
       {"deadline_ms",
        std::clamp<int64_t>(int64_t(std::ceil(std::min(milliseconds, 1e12))), 1,
-                           maxWireDeadlineMs)}});
+                           maxWireDeadlineMs)}};
+  if (dummiesInAll) {
+    event["done"] = int64_t(dummiesDone);
+    event["of"] = int64_t(dummiesInAll);
+    event["seconds_left"] = strengthSecondsLeft();
+  }
+  return emit(std::move(event));
 }
 
 llvm::Error Evaluation::beginCandidate(double launches) {

@@ -160,6 +160,9 @@ private:
   llvm::Error destroyInput();
   llvm::Expected<DummyResult> tryDummy(const Dummy &one, WireEvaluate &mine);
 
+  /// Nothing is known before the original's first run, nor of a GPU.
+  double strengthSecondsLeft() const;
+
   // Sanitizer.cpp
   llvm::Expected<bool> sanitize();
 
@@ -181,6 +184,9 @@ private:
   /// Set: what is run in the candidate's place.
   std::unique_ptr<DummyState> dummy;
   std::unique_ptr<KnownAnswers> known;
+  unsigned dummiesDone = 0, dummiesInAll = 0;
+  Deadline::Clock::time_point strengthStart;
+  double firstCaseSeconds = 0; ///< Of a test: until the original is known.
 
   Helpers &helpers;
   const WireEvaluate &request;

@@ -526,6 +526,19 @@ llvm::Error Evaluation::playDummy(const InputSet &set, Poison poison) {
                                               : llvm::Error::success();
 }
 
+/// Most dummies are refused on the first filling, which takes as long as the
+/// original's first runs with their fillings; what is done tells the rest.
+double Evaluation::strengthSecondsLeft() const {
+  if (!virtualDevice || !originalKnown)
+    return 0;
+  double left = dummiesInAll - dummiesDone;
+  if (!dummiesDone)
+    return firstCaseSeconds * left;
+  return std::chrono::duration<double>(Deadline::Clock::now() - strengthStart)
+             .count() /
+         dummiesDone * left;
+}
+
 /// The quick rung, and the full one where it is passed.
 llvm::Expected<DummyResult> Evaluation::tryDummy(const Dummy &one,
                                                  WireEvaluate &mine) {
@@ -587,11 +600,15 @@ Evaluation::testStrength(WireEvaluate &mine) {
     if (llvm::Error error = prepareOriginal())
       return std::move(error);
     std::vector<DummyResult> results;
-    for (const Dummy &one : dummiesFor(*buffers)) {
+    std::vector<Dummy> all = dummiesFor(*buffers);
+    dummiesInAll = all.size();
+    strengthStart = Deadline::Clock::now();
+    for (const Dummy &one : all) {
       auto told = tryDummy(one, mine);
       if (!told)
         return told.takeError();
       results.push_back(std::move(*told));
+      ++dummiesDone;
     }
     return results;
   };

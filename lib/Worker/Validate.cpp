@@ -189,6 +189,9 @@ llvm::Error Evaluation::learnOriginal(const InputSet &set, Poison poison) {
     return makeError(ErrorKind::Unsupported,
                      "the original kernel writes a buffer that the task calls "
                      "read-only");
+  firstCaseSeconds =
+      std::chrono::duration<double>(Deadline::Clock::now() - strengthStart)
+          .count();
   originalDeterministic = first == second;
   if (!originalDeterministic) {
     size_t at = 0;
