@@ -296,6 +296,7 @@ llvm::Error TaskBuffers::place(bool shifted) {
     uint64_t shift =
         shifted && !tight && proved < naturalAlignment ? proved : 0;
     if (virtualDevice && buffer.total != buffer.extent + shift) {
+      filled.clear();
       if (llvm::Error error = drop(buffer.allocation))
         return error;
       bytes -= buffer.total;
@@ -368,8 +369,18 @@ llvm::Error TaskBuffers::fill(const InputSet &set, bool onlyWritten) {
       fill.perturb = set.perturb * unitRoundoff(buffer.argument->element);
     fill.element = static_cast<uint32_t>(buffer.argument->element);
     fill.family = *family;
+    // On a virtual device nothing writes what kernels only read.
+    bool stays = virtualDevice && !buffer.written();
+    if (stays && llvm::any_of(filled, [&](const FsrFill &known) {
+          return !std::memcmp(&known, &fill, sizeof(fill));
+        }))
+      continue;
     if (llvm::Error error = helpers.fill(fill))
       return error;
+    llvm::erase_if(filled,
+                   [&](const FsrFill &known) { return known.to == fill.to; });
+    if (stays)
+      filled.push_back(fill);
     if (virtualDevice)
       if (llvm::Error error =
               virtualDevice->setTainted(buffer.data, buffer.extent))

@@ -78,6 +78,8 @@ public:
   void share(const InputSet &set);
   /// Fills what the kernel reads. `onlyWritten` restores in-place buffers.
   llvm::Error fill(const InputSet &set, bool onlyWritten);
+  /// Something else than `fill` wrote a buffer that kernels only read.
+  void forgetFills() { filled.clear(); }
   llvm::Error poisonOutputs(Poison poison);
   llvm::Error poisonScratch();
   /// Gives each of `wanted` launches in a row its own outputs, as far as memory
@@ -128,6 +130,7 @@ private:
   std::vector<TaskBuffer> all;
   std::vector<ScratchMemory> scratches;
   std::vector<DevicePointer> owned;
+  std::vector<FsrFill> filled; ///< What stands there still.
   /// Per set of outputs from the second on, the data of each buffer of `all`; 0
   /// for those that are no outputs.
   std::vector<std::vector<DevicePointer>> outputSets;

@@ -37,7 +37,7 @@ namespace fsr {
 struct BesideTold;
 struct Dummy;
 struct DummyState;
-class HostElements;
+class KnownAnswers;
 
 /// What the worker says of its device.
 DeviceDescription describeDevice(const BackendProperties &facts);
@@ -155,7 +155,8 @@ private:
   llvm::Error keepFirstRun();
   llvm::Error maskFirstRun();
   /// The second run stands in the buffers.
-  llvm::Expected<bool> compareRuns(const InputSet &set, Poison poison);
+  llvm::Expected<bool> compareRuns(const InputSet &set, Poison poison,
+                                   llvm::ArrayRef<uint64_t> second);
 
   // TrueValues.cpp
   llvm::Error findTruth();
@@ -166,12 +167,18 @@ private:
                                    const FsrCompare &compare);
 
   // Strength.cpp
-  double dummySlackMs() const;
+  llvm::Error launchOriginal(const InputSet &set, Poison poison);
   llvm::Error playDummy(const InputSet &set, Poison poison);
+  llvm::Error playOutput(const TaskBuffer &buffer, DevicePointer other,
+                         const TaskBuffer *input,
+                         std::optional<uint64_t> poison, uint64_t seed);
   llvm::Error learnOtherAnswer(const InputSet &set, Poison poison);
-  llvm::Expected<std::vector<HostElements>> readOutputs(bool stash);
+  llvm::Error keepOther(bool ofStash);
   llvm::Error destroyInput();
   llvm::Expected<DummyResult> tryDummy(const Dummy &one, WireEvaluate &mine);
+
+  /// Nothing is known before the original's first run, nor of a GPU.
+  double strengthSecondsLeft() const;
 
   // Sanitizer.cpp
   llvm::Expected<bool> sanitize();
@@ -193,6 +200,10 @@ private:
 
   /// Set: what is run in the candidate's place.
   std::unique_ptr<DummyState> dummy;
+  std::unique_ptr<KnownAnswers> known;
+  unsigned dummiesDone = 0, dummiesInAll = 0;
+  Deadline::Clock::time_point strengthStart;
+  double firstCaseSeconds = 0; ///< Of a test: until the original is known.
 
   Helpers &helpers;
   const WireEvaluate &request;

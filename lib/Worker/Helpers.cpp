@@ -21,9 +21,9 @@ constexpr unsigned threadsPerBlock = 256;
 constexpr uint32_t guardWord = 0xA5C3E17Bu;
 
 constexpr const char *kernelNames[] = {
-    "fsr_fill",  "fsr_poison", "fsr_guard_set",   "fsr_guard_check",
-    "fsr_hash",  "fsr_mask",   "fsr_row_maximum", "fsr_compare",
-    "fsr_flush", "fsr_spin"};
+    "fsr_fill", "fsr_poison", "fsr_guard_set",   "fsr_guard_check",
+    "fsr_hash", "fsr_mask",   "fsr_row_maximum", "fsr_compare",
+    "fsr_play", "fsr_flush",  "fsr_spin"};
 } // namespace
 
 llvm::StringRef helpersPtx() {
@@ -195,6 +195,11 @@ llvm::Expected<FsrDifference> Helpers::compare(FsrCompare compare) {
   if (llvm::Error error = readResult(&answer, sizeof(answer)))
     return std::move(error);
   return answer;
+}
+
+llvm::Error Helpers::play(const FsrPlay &play) {
+  FsrPlay copy = play;
+  return launch(Play, play.count, {&copy});
 }
 
 llvm::Error Helpers::flush(DevicePointer to, uint64_t bytes, uint32_t value) {

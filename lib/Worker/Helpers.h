@@ -52,6 +52,7 @@ public:
   /// Into `maximum`, a double a row, which is cleared here.
   llvm::Error rowMaximum(FsrCompare compare, DevicePointer maximum);
   llvm::Expected<FsrDifference> compare(FsrCompare compare);
+  llvm::Error play(const FsrPlay &play);
   llvm::Error flush(DevicePointer to, uint64_t bytes, uint32_t value);
   llvm::Error spin(double microseconds);
   /// Of the last `spin`, which must have ended.
@@ -71,6 +72,7 @@ private:
     Mask,
     RowMaximum,
     Compare,
+    Play,
     Flush,
     Spin,
     NumKernels

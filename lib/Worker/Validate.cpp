@@ -189,6 +189,9 @@ llvm::Error Evaluation::learnOriginal(const InputSet &set, Poison poison) {
     return makeError(ErrorKind::Unsupported,
                      "the original kernel writes a buffer that the task calls "
                      "read-only");
+  firstCaseSeconds =
+      std::chrono::duration<double>(Deadline::Clock::now() - strengthStart)
+          .count();
   originalDeterministic = first == second;
   if (!originalDeterministic) {
     size_t at = 0;
@@ -292,12 +295,14 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
   auto before = buffers->hashReadOnly();
   if (!before)
     return before.takeError();
-  if (llvm::Error error = launch(Who::Original))
+  if (llvm::Error error = launchOriginal(set, poison))
     return std::move(error);
   if (llvm::Error error = buffers->stashOutputs())
     return std::move(error);
-  if (llvm::Error error = buffers->maskStashes(maskKey))
-    return std::move(error);
+  // A dummy is the worker's own.
+  if (!dummy)
+    if (llvm::Error error = buffers->maskStashes(maskKey))
+      return std::move(error);
   auto goesOn = runCandidateOn(set, poison, *before);
   if (!goesOn || !*goesOn)
     return goesOn;
@@ -312,14 +317,23 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
     if (!goesOn || !*goesOn)
       return goesOn;
   }
-  if (llvm::Error error = buffers->maskStashes(maskKey))
-    return std::move(error);
+  // Comparing may run the original once more, in the candidate's buffers.
+  std::vector<uint64_t> secondHashes;
+  if (twice) {
+    auto hashes = buffers->hashWritten();
+    if (!hashes)
+      return hashes.takeError();
+    secondHashes = std::move(*hashes);
+  }
+  if (!dummy)
+    if (llvm::Error error = buffers->maskStashes(maskKey))
+      return std::move(error);
   if (asksTruth)
     if (llvm::Error error = findTruth())
       return std::move(error);
   goesOn = compareOutputs(set, poison, false);
   if (goesOn && *goesOn && twice)
-    goesOn = compareRuns(set, poison);
+    goesOn = compareRuns(set, poison, secondHashes);
   if (trueValues)
     trueValues->drop();
   return goesOn;
@@ -461,6 +475,7 @@ Evaluation::compareConditioned(llvm::ArrayRef<const TaskBuffer *> beyond,
       return copy.takeError();
     if (llvm::Error error = helpers.copy(*copy, buffer->data, buffer->extent))
       return std::move(error);
+    copies.push_back(*copy);
     kept.push_back(candidateInStash ? std::make_pair(buffer->stash, *copy)
                                     : std::make_pair(*copy, buffer->stash));
     rows = std::max<uint64_t>(rows,
@@ -478,7 +493,7 @@ Evaluation::compareConditioned(llvm::ArrayRef<const TaskBuffer *> beyond,
     return std::move(error);
   if (llvm::Error error = buffers->poisonOutputs(poison))
     return std::move(error);
-  if (llvm::Error error = launch(Who::Original))
+  if (llvm::Error error = launchOriginal(moved, poison))
     return std::move(error);
   for (size_t i = 0; i < beyond.size(); ++i) {
     const TaskBuffer &buffer = *beyond[i];

@@ -2,7 +2,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The bodies of the worker's helper kernels: fill, poison, guard zones, hash,
-// mask, row maximum, compare, flush, spin. nvcc compiles them through
+// mask, row maximum, compare, play, flush, spin. nvcc compiles them through
 // helpers.cu to the PTX that is committed beside; the unit tests compile the
 // same text for the host, as one thread of one warp of one lane. The includer
 // defines
@@ -425,6 +425,74 @@ FSR_KERNEL(fsr_compare)(FsrCompare c) {
   if (failing) {
     fsrAtomicAdd(&result->failing, failing);
     fsrAtomicMin(&result->first, first);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Dummies
+//===----------------------------------------------------------------------===//
+
+// Rounded, and brought into the range of an integer type.
+FSR_DEVICE FsrU64 fsrNearest(double value, FsrU32 element) {
+  if (fsrIsFloat(element))
+    return fsrFromDouble(value, element);
+  if (element == FsrI1)
+    return value >= 0.5 ? 1 : 0;
+  // The largest double below 2^63 is what a 64-bit integer can take.
+  double most = (double)(1ull << (8 * fsrSize(element) - 1));
+  double largest = fsrSize(element) == 8 ? 9223372036854774784.0 : most - 1;
+  value += value < 0 ? -0.5 : 0.5;
+  if (fsrIsNaN(value))
+    value = 0;
+  value = value < -most ? -most : value > largest ? largest : value;
+  return (FsrU64)(FsrI64)value;
+}
+
+FSR_KERNEL(fsr_play)(FsrPlay p) {
+  FsrU32 size = fsrSize(p.element);
+  for (FsrU64 i = FSR_THREAD; i < p.count; i += FSR_THREADS) {
+    FsrU64 offset = fsrOffset(p.layout, i);
+    FsrU64 right = fsrLoad(p.right, offset, size), bits = right;
+    if (p.hasPoison && right == p.poison)
+      continue; // The original leaves it alone.
+    switch (p.rule) {
+    case FsrPlayBits:
+      bits = p.bits;
+      break;
+    case FsrPlayRight:
+      if (i >= p.limit || (p.unit && (i / p.unit) % 2))
+        continue;
+      break;
+    case FsrPlayReversed:
+      bits = fsrLoad(p.right, fsrOffset(p.layout, p.count - 1 - i), size);
+      if (p.hasPoison && bits == p.poison)
+        continue;
+      break;
+    case FsrPlayOther:
+      bits = fsrLoad(p.other, fsrOffset(p.otherLayout, i), size);
+      break;
+    case FsrPlayNormal: {
+      FsrWords random = fsrPhilox(p.seed, i, 5);
+      float u, v;
+      fsrUnit(random.w[0], random.w[1], &u);
+      fsrUnit(random.w[2], random.w[3], &v);
+      bits =
+          fsrNearest(p.mean + p.deviation * (double)(fsrSqrt(-2 * fsrLog(u)) *
+                                                     fsrCosPi(2 * v)),
+                     p.element);
+      break;
+    }
+    default: {
+      FsrU64 there = fsrLoad(p.out, offset, size);
+      bits = fsrIsFloat(p.element)
+                 ? fsrFromDouble(fsrToDouble(there, p.element) +
+                                     fsrToDouble(right, p.element),
+                                 p.element)
+                 : there + right;
+      break;
+    }
+    }
+    fsrStore(p.out, offset, size, bits);
   }
 }
 
