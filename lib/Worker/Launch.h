@@ -50,6 +50,9 @@ PackedParameters
 packReference(const KernelTask &task,
               llvm::function_ref<uint64_t(size_t argument)> dataOf);
 
+BackendLaunch shapedLaunch(const LaunchShape &shape, FunctionHandle function,
+                           llvm::StringRef name, StreamHandle stream);
+
 /// Queues the original on the helpers' stream.
 llvm::Error launchReference(Helpers &helpers, const TaskBuffers &buffers,
                             const KernelTask &task, FunctionHandle function);

@@ -12,7 +12,7 @@
 //   {"op":"image","hash":H} + blob        kept by hash for later requests
 //       -> {"event":"done"}
 //   {"op":"evaluate","task":{…},"reference":H,"candidate":H,
-//    "reference_ptx":H?,"candidate_ptx":H?,"plan":{…},
+//    "reference_ptx":H?,"candidate_ptx":H?,"clone":H?,"plan":{…},
 //    "seed":"hex","full":true,"measure":true,"max_pairs":128,"gpu_seconds":0,
 //    "reference_resources":[…]?,"candidate_resources":[…]?}
 //       -> any number of {"event":"started","phase":P,"deadline_ms":N}
@@ -46,6 +46,7 @@ struct WireEvaluate {
   std::string referenceHash, candidateHash;
   /// Of their PTX; empty where there is none.
   std::string referencePtxHash, candidatePtxHash;
+  std::string cloneHash; ///< Likewise.
   ResolvedPlan plan;
   EvaluateOptions options;
   std::vector<KernelResources> referenceResources, candidateResources;
