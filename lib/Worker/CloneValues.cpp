@@ -152,10 +152,8 @@ llvm::Error CloneValues::run(const TaskBuffers &buffers) {
   if (!isPrepared)
     return llvm::Error::success();
   PackedParameters parameters = packReference(promoted, [&](size_t argument) {
-    for (const Own &one : own)
-      if (one.argument == argument)
-        return one.memory;
-    return buffers.find(argument)->pointer();
+    DevicePointer mine = truthOf(argument);
+    return mine ? mine : buffers.find(argument)->pointer();
   });
   BackendLaunch launch = shapedLaunch(
       promoted.launch, function, promoted.reference.entry, helpers.stream());
@@ -176,6 +174,13 @@ llvm::Error CloneValues::run(const TaskBuffers &buffers) {
   return llvm::Error::success();
 }
 
+DevicePointer CloneValues::truthOf(size_t argument) const {
+  for (const Own &one : own)
+    if (one.argument == argument)
+      return one.memory;
+  return 0;
+}
+
 llvm::Error CloneValues::drop() {
   isPrepared = false;
   if (!std::exchange(isSolved, false))
@@ -191,10 +196,7 @@ CloneValues::compare(TaskBuffers &buffers, const TaskBuffer &buffer,
                      DevicePointer out, DevicePointer original,
                      std::optional<uint64_t> poison, double factor,
                      double tiny) {
-  const Own *truth = nullptr;
-  for (const Own &one : own)
-    if (one.argument == buffer.index)
-      truth = &one;
+  DevicePointer truth = truthOf(buffer.index);
   if (!isSolved || !truth || !buffer.argument->isPromoted())
     return std::nullopt;
   double roundoff = unitRoundoff(buffer.argument->element);
@@ -203,7 +205,7 @@ CloneValues::compare(TaskBuffers &buffers, const TaskBuffer &buffer,
   FsrJudge judge{};
   judge.out = out;
   judge.reference = original;
-  judge.truth = truth->memory;
+  judge.truth = truth;
   judge.rowTruth = rowTruth;
   judge.rowError = rowError;
   judge.count = place.count;

@@ -47,6 +47,9 @@ public:
   llvm::Error run(const TaskBuffers &buffers);
   llvm::Error drop();
   bool hasValues() const { return isSolved; }
+  /// The clone's memory in place of an argument that the original writes; 0:
+  /// there is none.
+  DevicePointer truthOf(size_t argument) const;
 
   /// Nothing where no true values are known of the buffer, or the original lies
   /// so far from them that they are not its own.

@@ -237,7 +237,7 @@ std::optional<Check> TrueValues::check(llvm::StringRef inputs,
   }
   if (!more.empty()) {
     check.rule += "; by the clone, 8*sqrt(n)*u of the row's largest true "
-                  "value or 4 times the original's largest error there";
+                  "value and the original's largest error there";
     check.detail += (check.detail.empty() ? "" : "; ") + more;
   }
   return check;

@@ -465,12 +465,8 @@ FSR_KERNEL(fsr_judge)(FsrJudge j) {
       double eo = o < t ? t - o : o - t, ec = c < t ? t - c : c - t;
       if (eo > j.explained * scale + ulp + j.tiny)
         ++outside;
-      // As good as the original always passes. Where that is far off, so may a
-      // candidate be, but no further than by a part of the values themselves.
-      double like =
-          4 * largest < largest + scale / 4 ? 4 * largest : largest + scale / 4;
-      double allowed = j.factor * scale;
-      allowed = (like > allowed ? like : allowed) + ulp + j.tiny;
+      // As good as the original always passes, however far off that is.
+      double allowed = j.factor * scale + largest + ulp + j.tiny;
       bad = !(ec <= allowed);
       ratio = allowed > 0 ? ec / allowed : 0;
       if (scale > 0) {
