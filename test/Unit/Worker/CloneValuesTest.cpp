@@ -104,7 +104,8 @@ protected:
     task.work.accumulation = count;
     task.work.addsAtomically = true;
     WorkloadCase one;
-    one.fills = {cantFail(FillRecipe::parse("normal(5, 10)")),
+    // Squares are all but equal, so the original's additions round one way.
+    one.fills = {cantFail(FillRecipe::parse("uniform(1.018, 1.019)")),
                  cantFail(FillRecipe::parse("zeros"))};
     task.workload = {one};
     trying.options.measure = false;
@@ -114,6 +115,11 @@ protected:
     launch.shape.grid = {1, 1, 1};
     launch.shape.block = {1024, 1, 1};
     trying.cloneImage = clonePtx();
+  }
+  /// Inputs on which the original keeps to the rule for rows.
+  void noDrift() {
+    trying.task.workload[0].fills[0] =
+        cantFail(FillRecipe::parse("normal(5, 10)"));
   }
   Ran run(const std::string &candidate) {
     RunningWorker worker(*backend);
@@ -151,6 +157,7 @@ TEST_F(CloneValuesTest, WithoutOneTheOriginalsDriftRefusesIt) {
 }
 
 TEST_F(CloneValuesTest, TheEvidenceSaysWhyThereIsNone) {
+  noDrift();
   trying.cloneImage.clear();
   trying.task.reference.noTruePtx = "a comparison of rounded values decides";
   Ran ran = run(slicesPtx(""));
@@ -181,6 +188,7 @@ TEST_F(CloneValuesTest, SumsInHalfPrecisionDoNotPass) {
 }
 
 TEST_F(CloneValuesTest, AForeignCloneIsNotBelieved) {
+  noDrift();
   // Twice what the original computes.
   trying.cloneImage = sumPtx("f64", "cvt.f64.f32", "0d3EC0000000000000");
   Ran ran = run(slicesPtx(""));
@@ -193,6 +201,7 @@ TEST_F(CloneValuesTest, AForeignCloneIsNotBelieved) {
 }
 
 TEST_F(CloneValuesTest, WhatDoesNotLoadIsAReason) {
+  noDrift();
   trying.cloneImage = "no image";
   Ran ran = run(slicesPtx(""));
   EXPECT_EQ(nameOf(ran.result->verdict), nameOf(Verdict::Undecided))
