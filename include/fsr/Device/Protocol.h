@@ -42,7 +42,7 @@ constexpr int64_t workerProtocolVersion = 2;
 
 /// An evaluate request as it travels: images by hash.
 struct WireEvaluate {
-  KernelTask task; ///< Without its MLIR texts and reference PTX.
+  KernelTask task; ///< Without its MLIR texts and PTX.
   std::string referenceHash, candidateHash;
   /// Of their PTX; empty where there is none.
   std::string referencePtxHash, candidatePtxHash;
