@@ -21,9 +21,10 @@ namespace {
 
 constexpr int64_t count = 1 << 20, blocks = count / 256;
 
-/// One thread an element: its part is added to the one result.
+/// One thread an element: its part is added to its result, of one or, with a
+/// mask, of more.
 std::string sumPtx(llvm::StringRef type, llvm::StringRef widen,
-                   llvm::StringRef bits) {
+                   llvm::StringRef bits, unsigned mask = 0) {
   return llvm::formatv(R"(.version 8.0
 .target sm_80
 .address_size 64
@@ -43,22 +44,25 @@ std::string sumPtx(llvm::StringRef type, llvm::StringRef widen,
   {1} %x, %v;
   mul.{0} %x, %x, %x;
   mul.{0} %x, %x, {2};
+  and.b32 %b, %i, {3};
+  mul.wide.u32 %off, %b, {4};
+  add.s64 %out, %out, %off;
   atom.global.add.{0} %s, [%out], %x;
   ret;
 })",
-                       type, widen, bits);
+                       type, widen, bits, mask, type == "f64" ? 8 : 4);
 }
 
-std::string originalPtx() {
-  return sumPtx("f32", "mov.f32", "0f35800000"); // 2^-20
+std::string originalPtx(unsigned mask = 0) {
+  return sumPtx("f32", "mov.f32", "0f35800000", mask); // 2^-20
 }
-std::string clonePtx() {
-  return sumPtx("f64", "cvt.f64.f32", "0d3EB0000000000000");
+std::string clonePtx(unsigned mask = 0) {
+  return sumPtx("f64", "cvt.f64.f32", "0d3EB0000000000000", mask);
 }
 
 /// One thread of one block a slice; each slice's sum is rounded by `round`, and
 /// added atomically.
-std::string slicesPtx(llvm::StringRef round) {
+std::string slicesPtx(llvm::StringRef round, unsigned mask = 0) {
   return llvm::formatv(R"(.version 8.0
 .target sm_80
 .address_size 64
@@ -73,6 +77,9 @@ std::string slicesPtx(llvm::StringRef round) {
   mov.u32 %k, %tid.x;
   mul.wide.u32 %off, %k, 4;
   add.s64 %in, %in, %off;
+  and.b32 %k, %k, {1};
+  mul.wide.u32 %off, %k, 4;
+  add.s64 %out, %out, %off;
   mov.f32 %s, 0f00000000;
   mov.u32 %k, 0;
 loop:
@@ -86,7 +93,7 @@ loop:
   red.global.add.f32 [%out], %s;
   ret;
 })",
-                       round);
+                       round, mask);
 }
 
 class CloneValuesTest : public ::testing::Test {
@@ -123,7 +130,7 @@ protected:
   }
   Ran run(const std::string &candidate) {
     RunningWorker worker(*backend);
-    Ran ran = trying.runImages(worker, originalPtx(), candidate);
+    Ran ran = trying.runImages(worker, original, candidate);
     ran.status = worker.finish();
     EXPECT_TRUE(ran.result) << ran.error;
     return ran;
@@ -132,6 +139,7 @@ protected:
     return findCheck(*ran.result, check)->detail;
   }
   std::unique_ptr<Backend> backend;
+  std::string original = originalPtx();
   Trying trying;
 };
 
@@ -179,11 +187,21 @@ TEST_F(CloneValuesTest, AWrongResultFails) {
 }
 
 TEST_F(CloneValuesTest, SumsInHalfPrecisionDoNotPass) {
-  trying.options.full = true;
+  trying.task.arguments[1] =
+      bufferArgument("sum", ElementType::F32, {64, 1}, Access::ReadWrite);
   trying.task.workload[0].fills[0] =
-      cantFail(FillRecipe::parse("shifteduniform(-1, 1, 1)"));
-  Ran ran = run(slicesPtx("  cvt.rn.f16.f32 %h, %s;\n  cvt.f32.f16 %s, %h;\n"));
-  EXPECT_EQ(nameOf(ran.result->verdict), nameOf(Verdict::Mismatch))
+      cantFail(FillRecipe::parse("uniform(0, 1)"));
+  // The bound of an element knows no type but the buffer's.
+  trying.task.work.accumulation = int64_t(1) << 34;
+  original = originalPtx(63);
+  trying.cloneImage = clonePtx(63);
+  Ran ran = run(slicesPtx("", 63));
+  EXPECT_EQ(nameOf(ran.result->verdict), nameOf(Verdict::Undecided))
+      << ran.result->message;
+  ran = run(slicesPtx("  cvt.rn.f16.f32 %h, %s;\n  cvt.f32.f16 %s, %h;\n", 63));
+  EXPECT_EQ(nameOf(ran.result->verdict), nameOf(Verdict::Mismatch));
+  EXPECT_TRUE(llvm::StringRef(ran.result->message)
+                  .contains("computed as if in a narrower type"))
       << ran.result->message;
 }
 
