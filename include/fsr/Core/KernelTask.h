@@ -76,8 +76,9 @@ enum class ReferenceAbi {
 struct Reference {
   std::string mlir; ///< A module with the one gpu.module, ready to be lowered.
   std::string ptx;  ///< Empty until it was lowered.
-  /// Of a clone of it in which every float is an f64, of the same entry and ABI:
-  /// docs/formats/task.md. Empty where there is none; then `noTruePtx` says why.
+  /// Of a clone of it in which every float is an f64, of the same entry and
+  /// ABI: docs/formats/task.md. Empty where there is none; then `noTruePtx`
+  /// says why.
   std::string truePtx, noTruePtx;
   std::string entry;
   ReferenceAbi abi = ReferenceAbi::Descriptor;
