@@ -53,6 +53,11 @@ public:
   llvm::Error rowMaximum(FsrCompare compare, DevicePointer maximum);
   llvm::Expected<FsrDifference> compare(FsrCompare compare);
   llvm::Error play(const FsrPlay &play);
+  /// Elements to doubles; `to` is aligned to 8.
+  llvm::Error widen(DevicePointer to, DevicePointer from, uint64_t count,
+                    ElementType element);
+  /// Fills in `rowTruth` and `rowError`, a double a row each.
+  llvm::Expected<FsrJudgement> judge(FsrJudge judge);
   llvm::Error flush(DevicePointer to, uint64_t bytes, uint32_t value);
   llvm::Error spin(double microseconds);
   /// Of the last `spin`, which must have ended.
@@ -73,6 +78,9 @@ private:
     RowMaximum,
     Compare,
     Play,
+    Widen,
+    RowError,
+    Judge,
     Flush,
     Spin,
     NumKernels
@@ -86,7 +94,7 @@ private:
   StreamHandle queue = nullptr;
   ModuleHandle module = nullptr;
   std::array<FunctionHandle, NumKernels> functions{};
-  DevicePointer result = 0;     ///< 64 bytes.
+  DevicePointer result = 0;     ///< 128 bytes.
   DevicePointer spinResult = 0; ///< 16 bytes; outlives other results.
 };
 
