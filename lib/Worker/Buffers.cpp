@@ -297,6 +297,9 @@ llvm::Error TaskBuffers::place(bool shifted) {
         shifted && !tight && proved < naturalAlignment ? proved : 0;
     if (virtualDevice && buffer.total != buffer.extent + shift) {
       filled.clear();
+      // In its place among the pieces: it is older than those that `dropSince`
+      // may be asked to free.
+      size_t place = llvm::find(owned, buffer.allocation) - owned.begin();
       if (llvm::Error error = drop(buffer.allocation))
         return error;
       bytes -= buffer.total;
@@ -304,6 +307,7 @@ llvm::Error TaskBuffers::place(bool shifted) {
       auto memory = allocate(buffer.total);
       if (!memory)
         return memory.takeError();
+      std::rotate(owned.begin() + place, owned.end() - 1, owned.end());
       buffer.allocation = buffer.data = *memory;
     }
     buffer.data += shift;
