@@ -50,6 +50,8 @@ bool BackendError::isSticky() const {
   }
 }
 
+bool BackendError::isNotFound() const { return code == cuda::errorNotFound; }
+
 bool BackendError::isLaunchRefusal() const {
   switch (code) {
   case cuda::errorLaunchOutOfResources:

@@ -167,6 +167,16 @@ public:
     }
     return check(driver.moduleUnload(module), "cuModuleUnload");
   }
+  llvm::Expected<std::pair<DevicePointer, uint64_t>>
+  variable(ModuleHandle module, llvm::StringRef name) override {
+    Pointer pointer = 0;
+    size_t bytes = 0;
+    if (auto error = check(driver.moduleGetGlobal(&pointer, &bytes, module,
+                                                  name.str().c_str()),
+                           "cuModuleGetGlobal '" + name + "'"))
+      return std::move(error);
+    return std::make_pair(DevicePointer(pointer), uint64_t(bytes));
+  }
   llvm::Expected<FunctionHandle> function(ModuleHandle module,
                                           llvm::StringRef name) override {
     Handle function = nullptr;

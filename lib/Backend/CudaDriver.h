@@ -49,6 +49,7 @@ enum : Result {
   errorLaunchFailed = 719,
   errorCooperativeLaunchTooLarge = 720,
   errorTensorMemoryLeak = 721,
+  errorNotFound = 500,
   errorNotSupported = 801,
   errorInvalidClusterSize = 912,
 };
@@ -164,6 +165,8 @@ static_assert(offsetof(LaunchConfig, stream) == 32 &&
   X(moduleUnload, "cuModuleUnload", (Handle))                                  \
   X(moduleGetFunction, "cuModuleGetFunction",                                  \
     (Handle *, Handle, const char *))                                          \
+  X(moduleGetGlobal, "cuModuleGetGlobal_v2",                                   \
+    (Pointer *, size_t *, Handle, const char *))                               \
   X(funcGetAttribute, "cuFuncGetAttribute", (int *, int, Handle))              \
   X(funcSetAttribute, "cuFuncSetAttribute", (Handle, int, int))                \
   X(launchKernel, "cuLaunchKernel",                                            \

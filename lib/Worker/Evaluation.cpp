@@ -285,6 +285,9 @@ llvm::Expected<bool> Evaluation::prepare() {
     }
     candidateFunctions.push_back(*function);
   }
+  auto goesOn = keepVariables();
+  if (!goesOn || !*goesOn)
+    return goesOn;
   if (virtualDevice)
     tellCosts();
   bool anyFloat = llvm::any_of(buffers->buffers(), [](const TaskBuffer &one) {
@@ -318,6 +321,14 @@ llvm::Expected<bool> Evaluation::runAll() {
     goesOn = virtualDevice ? model() : measure();
     if (!goesOn || !*goesOn)
       return goesOn;
+    // Of timed launches few are looked at one by one.
+    if (!variables.empty()) {
+      if (llvm::Error error = begin("original-check", 2 * helperSlackMs()))
+        return std::move(error);
+      goesOn = checkVariables("timing");
+      if (!goesOn || !*goesOn)
+        return goesOn;
+    }
     if (result.verdict != Verdict::Accepted)
       return true;
   }

@@ -154,6 +154,10 @@ private:
 
   double tinyOf(const TaskBuffer &buffer) const;
 
+  // State.cpp
+  llvm::Expected<bool> keepVariables();
+  llvm::Expected<bool> checkVariables(llvm::StringRef inputs);
+
   // Repeat.cpp
   llvm::Error keepFirstRun();
   llvm::Error maskFirstRun();
@@ -238,6 +242,12 @@ private:
   std::unique_ptr<LoadedImage> reference, candidate;
   FunctionHandle referenceFunction = nullptr;
   std::vector<FunctionHandle> candidateFunctions;
+  /// The candidate's own variables in device memory, as they were loaded.
+  struct KeptVariable {
+    std::string name, bytes;
+    DevicePointer pointer = 0;
+  };
+  std::vector<KeptVariable> variables;
   std::unique_ptr<TaskBuffers> buffers;
   std::unique_ptr<InputPlan> inputs;
   std::mt19937_64 random;

@@ -28,6 +28,10 @@ public:
   llvm::Expected<FunctionHandle> function(llvm::StringRef name) {
     return backend.function(module, name);
   }
+  llvm::Expected<std::pair<DevicePointer, uint64_t>>
+  variable(llvm::StringRef name) {
+    return backend.variable(module, name);
+  }
 
 private:
   LoadedImage(Backend &backend, ModuleHandle module)

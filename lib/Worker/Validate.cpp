@@ -233,7 +233,7 @@ llvm::Expected<bool> Evaluation::checkTouched(llvm::ArrayRef<uint64_t> before,
     }
     ++at;
   }
-  return true;
+  return checkVariables(inputWords);
 }
 
 /// Inputs restored, outputs poisoned, the candidate run, its surroundings
@@ -669,6 +669,9 @@ llvm::Expected<bool> Evaluation::validateQuick() {
            "");
   addCheck("inputs-unchanged", true, "all of the above",
            "read-only buffers keep their hash", "");
+  if (!variables.empty())
+    addCheck("module-variables", true, "all of the above",
+             "the module's own variables keep the bytes that were loaded", "");
   addCheck("outputs-written", true, "all of the above",
            "outputs poisoned anew, with two patterns; what the original leaves "
            "alone stays",

@@ -39,6 +39,8 @@ public:
   bool isSticky() const;
   /// The launch itself was refused: too many resources, an invalid value.
   bool isLaunchRefusal() const;
+  /// The image has no kernel or variable of the name.
+  bool isNotFound() const;
 
   int code;         ///< CUresult.
   std::string name; ///< "CUDA_ERROR_ILLEGAL_ADDRESS"
@@ -124,6 +126,10 @@ public:
   virtual llvm::Error unloadModule(ModuleHandle module) = 0;
   virtual llvm::Expected<FunctionHandle> function(ModuleHandle module,
                                                   llvm::StringRef name) = 0;
+  /// Address and bytes of a module's own variable, of one that the compiler
+  /// kept local as well. CUDA_ERROR_NOT_FOUND where the image has none.
+  virtual llvm::Expected<std::pair<DevicePointer, uint64_t>>
+  variable(ModuleHandle module, llvm::StringRef name) = 0;
   virtual llvm::Error launch(const BackendLaunch &launch) = 0;
 
   virtual llvm::Expected<StreamHandle> createStream() = 0;

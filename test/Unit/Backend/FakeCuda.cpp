@@ -259,6 +259,15 @@ FAKE int cuModuleGetFunction(Handle *function, Handle, const char *name) {
   }
   return 500;
 }
+FAKE int cuModuleGetGlobal_v2(uint64_t *pointer, size_t *bytes, Handle,
+                              const char *name) {
+  ENTER;
+  if (strcmp(name, "state"))
+    return 500;
+  *pointer = 0x7f0000001000;
+  *bytes = 4;
+  return 0;
+}
 FAKE int cuFuncGetAttribute(int *value, int attribute, Handle) {
   ENTER;
   return give(value, attribute == 1 ? 1024 : 0);

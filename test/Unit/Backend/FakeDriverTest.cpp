@@ -76,6 +76,18 @@ protected:
 
 } // namespace
 
+TEST_F(FakeDriver, VariablesOfAModule) {
+  auto place = backend->variable(module, "state");
+  ASSERT_TRUE(bool(place)) << textOf(place.takeError());
+  EXPECT_EQ(*place, std::make_pair(DevicePointer(0x7f0000001000), uint64_t(4)));
+  auto missing = backend->variable(module, "nowhere");
+  ASSERT_FALSE(bool(missing));
+  llvm::handleAllErrors(missing.takeError(), [](const BackendError &error) {
+    EXPECT_TRUE(error.isNotFound());
+    EXPECT_EQ(error.call, "cuModuleGetGlobal 'nowhere'");
+  });
+}
+
 TEST_F(FakeDriver, SharedMemoryIsOptedInWhereTheSumPasses48KiB) {
   const unsigned kib = 1024;
   // 1 KiB is static.

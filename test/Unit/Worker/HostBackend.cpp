@@ -172,6 +172,15 @@ llvm::Expected<FunctionHandle> HostBackend::function(ModuleHandle handle,
   return &kept;
 }
 
+llvm::Expected<std::pair<DevicePointer, uint64_t>>
+HostBackend::variable(ModuleHandle, llvm::StringRef name) {
+  auto found = variables.find(name.str());
+  if (found == variables.end())
+    return fail(500, "cuModuleGetGlobal '" + name + "'");
+  return std::make_pair(reinterpret_cast<DevicePointer>(found->second.first),
+                        uint64_t(found->second.second));
+}
+
 llvm::Error HostBackend::launch(const BackendLaunch &launch) {
   if (llvm::Error error = state("cuLaunchKernel"))
     return error;

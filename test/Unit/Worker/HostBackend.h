@@ -40,6 +40,8 @@ public:
   ~HostBackend() override;
 
   std::map<std::string, HostImage> images; ///< By text.
+  /// What every image has, by name.
+  std::map<std::string, std::pair<void *, size_t>> variables;
   BackendProperties facts;
   uint64_t capacity = uint64_t(1) << 30;
   double jitter = 0.002;          ///< Relative, uniform.
@@ -86,6 +88,8 @@ public:
   llvm::Error unloadModule(ModuleHandle module) override;
   llvm::Expected<FunctionHandle> function(ModuleHandle module,
                                           llvm::StringRef name) override;
+  llvm::Expected<std::pair<DevicePointer, uint64_t>>
+  variable(ModuleHandle module, llvm::StringRef name) override;
   llvm::Error launch(const BackendLaunch &launch) override;
   llvm::Expected<StreamHandle> createStream() override;
   llvm::Error destroyStream(StreamHandle stream) override;
