@@ -92,9 +92,15 @@ struct EvaluateResult {
   Evidence evidence;
 };
 
+/// May be called from several threads at once. An answer comes whole from one
+/// GPU: a candidate and its original are never timed on two.
 class Device {
 public:
   virtual ~Device();
+
+  /// How many requests it can work on at once; more of them wait their turn.
+  /// May shrink, never below one.
+  virtual unsigned slots() const { return 1; }
 
   virtual llvm::Expected<DeviceDescription> describe() = 0;
   /// Proves that it can take a request, before there is anything to lose; what
