@@ -42,6 +42,7 @@ DeviceDescription describeDevice(const BackendProperties &facts) {
   device.name = facts.name;
   device.driver = facts.driver;
   device.chip = facts.chip;
+  device.uuid = facts.uuid;
   device.multiprocessors = facts.multiprocessors;
   device.coresPerMultiprocessor = lanesOf(facts.chip);
   device.clockKhz = facts.clockKhz;

@@ -577,8 +577,9 @@ TEST_F(WorkerClient, DeathBeforeItSpokeIsRepeatedOnce) {
 
 TEST_F(WorkerClient, SpecsAreChecked) {
   EXPECT_EQ(openSpec("rocm:0"),
-            "unknown device 'rocm:0'; known: cuda, cuda:N, virtual, "
-            "virtual:CHIP, exec:COMMAND");
+            "unknown device 'rocm:0'; known: cuda, cuda:N, cuda:N+M, virtual, "
+            "virtual:CHIP, exec:COMMAND, and several of them with commas "
+            "between");
   EXPECT_EQ(openSpec("exec:"), "device 'exec:': command names no program");
   EXPECT_EQ(openSpec("cuda:x"),
             "device 'cuda:x': got 'x', wanted the number of a GPU");
