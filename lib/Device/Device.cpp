@@ -53,7 +53,10 @@ openOne(llvm::StringRef name, const DeviceTimeouts &timeouts) {
   llvm::Expected<std::vector<std::string>> command = workerOf(name);
   if (!command)
     return command.takeError();
-  return openWorkerDevice(std::move(*command), timeouts);
+  DeviceTimeouts times = timeouts;
+  if (name.starts_with("exec:"))
+    times.hello = timeouts.remoteHello;
+  return openWorkerDevice(std::move(*command), times);
 }
 
 /// Starts them all at once: a worker takes a second, one behind a queue more.

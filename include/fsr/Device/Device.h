@@ -120,6 +120,9 @@ public:
 /// How long a worker may stay silent where it has set no deadline itself.
 struct DeviceTimeouts {
   std::chrono::milliseconds hello{30000}; ///< From start to its description.
+  /// The same behind a command of the user's, which may first connect somewhere
+  /// or stand in a queue.
+  std::chrono::milliseconds remoteHello{300000};
   std::chrono::milliseconds probe{30000};
   std::chrono::milliseconds image{60000};
   std::chrono::milliseconds firstPhase{60000}; ///< Evaluate to `started`.

@@ -137,7 +137,7 @@ protected:
     // that died must not end this process.
     signal(SIGPIPE, SIG_DFL);
     ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("fsr-device", folder));
-    timeouts.hello = timeouts.probe = milliseconds(20000);
+    timeouts.remoteHello = timeouts.probe = milliseconds(20000);
     task = smallTask();
     task.launch.grid = {1, 1, 1};
     task.launch.block = {32, 1, 1};
@@ -561,9 +561,20 @@ TEST_F(WorkerClient, HelloIsChecked) {
   EXPECT_TRUE(contains(error, "did not say hello (exit status 1)")) << error;
   error = open("hello:line");
   EXPECT_TRUE(contains(error, "did not say hello")) << error;
+  EXPECT_TRUE(contains(error, "its standard output begins with 'Welcome to "
+                              "gpu7. Unauthorised use is forbidden."))
+      << error;
+  EXPECT_TRUE(contains(error, "', where nothing but the worker's frames may "
+                              "be"))
+      << error;
+  for (const char *text : {"hi", "please wait, all GPUs are busy"}) {
+    error = openSpec(std::string("exec:sh -c 'echo ") + text + "'");
+    EXPECT_TRUE(contains(error, std::string("begins with '") + text + "', "))
+        << error;
+  }
   error = open("hello:description.chip=potato");
   EXPECT_TRUE(contains(error, "chip")) << error;
-  timeouts.hello = milliseconds(200);
+  timeouts.remoteHello = milliseconds(200);
   error = open("hello:hang");
   EXPECT_TRUE(contains(error, "deadline has passed")) << error;
 }
