@@ -73,6 +73,11 @@ public:
       : command(std::move(command)), timeouts(timeouts) {}
   WorkerClient(const WorkerClient &) = delete;
   WorkerClient &operator=(const WorkerClient &) = delete;
+  /// A worker that sees its input close ends by itself, wherever it is.
+  ~WorkerClient() override {
+    if (child)
+      child->reap();
+  }
 
   llvm::Error open();
 

@@ -5,7 +5,7 @@ lost or doubled.
 
   kill-worker.py --opt FSR_OPT --module M --answers FOLDER --device SPEC
                  [--times 50] [--seed 1] [--pass-options TEXT] [--work FOLDER]
-                 [--program fsr-worker]
+                 [--program fsr-worker] [--signal KILL]
 
 FOLDER holds the exchange folder of M with its answers. One undisturbed search says
 which trials there are and how long it takes; then each time a fresh store is
@@ -62,7 +62,7 @@ def search(args, store, report, kill_after=None):
                 if due and not killed:
                     for child in children(process.pid):
                         if is_device_worker(child, args.program):
-                            os.kill(child, signal.SIGKILL)
+                            os.kill(child, signal.Signals[f"SIG{args.signal}"])
                             killed = True
                 time.sleep(0.001)
         errors.seek(0)
@@ -101,6 +101,7 @@ def main():
     parser.add_argument("--pass-options", default="target=sm_90")
     parser.add_argument("--work")
     parser.add_argument("--program", default="fsr-worker")
+    parser.add_argument("--signal", default="KILL")
     args = parser.parse_args()
     work = args.work or tempfile.mkdtemp()
     chance = random.Random(args.seed)
