@@ -252,8 +252,15 @@ llvm::Expected<bool> Evaluation::prepare() {
     return std::move(error);
   if (llvm::Error error = begin("candidate-load", 60 * 1000))
     return std::move(error);
-  if (llvm::Error error = buffers->addScratch(request.plan))
-    return std::move(error);
+  if (llvm::Error error = buffers->addScratch(request.plan)) {
+    // What the task itself needs is there already.
+    if (kindOf(error) != ErrorKind::Unavailable || !error.isA<FsrError>())
+      return std::move(error);
+    return finish(Verdict::LaunchFailed,
+                  "the scratch buffers of the plan do not fit beside the "
+                  "task's: " +
+                      llvm::toString(std::move(error)));
+  }
   auto loaded = LoadedImage::load(helpers.backend(), images.candidate);
   if (!loaded)
     return loaded.takeError();
