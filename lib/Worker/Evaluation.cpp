@@ -64,7 +64,7 @@ DeviceDescription describeDevice(const BackendProperties &facts) {
 
 Evaluation::Evaluation(Helpers &helpers, const WireEvaluate &request,
                        const Images &images, Emit emit,
-                       const SanitizerSetup *sanitizer)
+                       const SanitizerSetup *sanitizer, bool asGpu)
     : helpers(helpers), request(request), task(request.task), images(images),
       emit(emit), sanitizer(sanitizer) {
   // Not from the run's seed: order of pairs and key are nobody's to know.
@@ -72,7 +72,8 @@ Evaluation::Evaluation(Helpers &helpers, const WireEvaluate &request,
   std::seed_seq sequence{entropy(), entropy(), entropy(), entropy()};
   random.seed(sequence);
   maskKey = random();
-  virtualDevice = helpers.backend().virtualDevice();
+  if (!asGpu)
+    virtualDevice = helpers.backend().virtualDevice();
 }
 
 Evaluation::~Evaluation() {

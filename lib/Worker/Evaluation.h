@@ -16,6 +16,7 @@
 #ifndef FSR_LIB_WORKER_EVALUATION_H
 #define FSR_LIB_WORKER_EVALUATION_H
 
+#include "Beside.h"
 #include "Launch.h"
 #include "TrueValues.h"
 
@@ -33,6 +34,7 @@
 
 namespace fsr {
 
+struct BesideTold;
 struct Dummy;
 struct DummyState;
 class HostElements;
@@ -51,7 +53,7 @@ public:
   };
   Evaluation(Helpers &helpers, const WireEvaluate &request,
              const Images &images, Emit emit,
-             const SanitizerSetup *sanitizer = nullptr);
+             const SanitizerSetup *sanitizer = nullptr, bool asGpu = false);
   ~Evaluation();
 
   llvm::Expected<EvaluateResult> run();
@@ -95,12 +97,27 @@ private:
   /// What the virtual device saw of the candidate since it was asked last.
   llvm::Expected<bool> checkFindings(llvm::StringRef inputs);
   llvm::Error learnFindings();
+  /// There are some; `seenUnder` is the schedule.
+  bool refuse(llvm::ArrayRef<ptx::Finding> findings, llvm::StringRef inputs,
+              ptx::Schedule seenUnder);
   llvm::Expected<bool> validateSchedules();
   llvm::Expected<bool> model();
+
+  // BesideChecks.cpp
+  /// Where the device is none: the candidate on a virtual one of its own.
+  llvm::Expected<bool> validateBeside(bool inFull);
+  llvm::Expected<bool> besideOn(const InputSet &set, bool inFull,
+                                BesideTold &told);
+  llvm::Expected<std::set<ptx::FindingKind>>
+  findOriginalKinds(const BesideLimits &limits, const BesideHow &how);
+  bool besideDiffers(const BesideHow &how, const InputSet &set);
+  llvm::Error fetchBeside(size_t argument, uint64_t offset, void *to,
+                          uint64_t bytes);
 
   // Validate.cpp
   llvm::Expected<bool> validateQuick();
   llvm::Expected<bool> validateFull();
+  llvm::Expected<bool> validateSpecial();
   llvm::Expected<bool> validateSets(llvm::StringRef name,
                                     llvm::ArrayRef<InputSet> sets, bool twice);
   llvm::Expected<bool> validate(const InputSet &set, Poison poison, bool twice);
@@ -215,6 +232,8 @@ private:
   std::string unproved;
   std::map<std::string, uint64_t> approximate;
 
+  /// Where the device is no virtual one, once they were asked for.
+  std::unique_ptr<Beside> beside, besideOriginal;
   /// Null where the rules need none.
   std::unique_ptr<TrueValues> trueValues;
   bool wantsTruth = true; ///< Not on inputs that were judged by it before.

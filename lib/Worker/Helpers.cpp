@@ -56,6 +56,7 @@ std::optional<FsrFamily> familyCode(llvm::StringRef family) {
                  .Case("sorted", FsrSorted)
                  .Case("reversed", FsrReversed)
                  .Case("gram", FsrGram)
+                 .Case("specials", FsrSpecials)
                  .Default(-1);
   if (code < 0)
     return std::nullopt;

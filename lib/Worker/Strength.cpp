@@ -451,7 +451,7 @@ llvm::Error Evaluation::playDummy(const InputSet &set, Poison poison) {
         input->size() >= out.size();
     std::optional<uint64_t> left;
     if (buffer.poisoned())
-      left = buffers->poisonBits(poison, buffer.elementBytes());
+      left = buffers->poisonBits(poison, buffer);
     OutputPlay play{now,
                     set.seed + k,
                     out,

@@ -273,6 +273,7 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
     placedShifted = set.shifted;
   }
   buffers->share(set);
+  buffers->drawPoison(random());
   if (!originalKnown)
     if (llvm::Error error = learnOriginal(set, poison))
       return std::move(error);
@@ -281,7 +282,7 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
   if (llvm::Error error = buffers->poisonOutputs(poison))
     return std::move(error);
   // Equal values need no true ones.
-  bool asksTruth = trueValues && wantsTruth &&
+  bool asksTruth = trueValues && wantsTruth && !set.special &&
                    !(set.exact && originalDeterministic) &&
                    (request.options.full || !set.shifted);
   if (asksTruth)
@@ -371,7 +372,7 @@ Evaluation::compareOne(const TaskBuffer &buffer, const InputSet &set,
     return true;
   compare.mode = modeOf(buffer, set);
   compare.hasPoison = buffer.poisoned();
-  compare.poison = buffers->poisonBits(poison, buffer.elementBytes());
+  compare.poison = buffers->poisonBits(poison, buffer);
   if (compare.mode == FsrBound) {
     auto goesOn = compareTrue(buffer, set, out, original);
     if (!goesOn || !*goesOn)
@@ -485,7 +486,7 @@ Evaluation::compareConditioned(llvm::ArrayRef<const TaskBuffer *> beyond,
     FsrCompare compare = buffers->comparison(buffer, out, original);
     compare.mode = FsrBound;
     compare.hasPoison = buffer.poisoned();
-    compare.poison = buffers->poisonBits(poison, buffer.elementBytes());
+    compare.poison = buffers->poisonBits(poison, buffer);
     compare.factor = factorOf(buffer, set);
     compare.tiny = tinyOf(buffer);
     FsrCompare rowsOf = compare;
@@ -587,6 +588,11 @@ void Evaluation::describeRules() {
 
 llvm::Expected<bool> Evaluation::validateQuick() {
   describeRules();
+  // Before the device runs it: a fault there may cost the context, and says
+  // less.
+  auto isSafe = validateBeside(/*inFull=*/false);
+  if (!isSafe || !*isSafe)
+    return isSafe;
   bool anyFloat = false;
   for (const TaskBuffer &buffer : buffers->buffers())
     anyFloat = anyFloat || isFloat(buffer.argument->element);
@@ -626,6 +632,19 @@ llvm::Expected<bool> Evaluation::validateQuick() {
   return true;
 }
 
+/// NaN and infinities among the inputs.
+llvm::Expected<bool> Evaluation::validateSpecial() {
+  std::vector<InputSet> sets = inputs->special();
+  if (sets.empty())
+    return true;
+  if (task.work.finiteOnly.empty())
+    return validateSets("special-values", sets, false);
+  addCheck("special-values", true, "none with NaN or infinities",
+           "where the original is NaN so is the candidate; the same infinities",
+           "not tried: " + task.work.finiteOnly);
+  return true;
+}
+
 llvm::Expected<bool> Evaluation::validateFull() {
   std::vector<InputSet> battery = inputs->battery();
   auto goesOn = validateSets("input-battery", battery, false);
@@ -640,9 +659,14 @@ llvm::Expected<bool> Evaluation::validateFull() {
            sharing
                ? "read-only buffers of one type and shape at one address"
                : "no two read-only buffers of one type and shape may be one");
+  goesOn = validateSpecial();
+  if (!goesOn || !*goesOn)
+    return goesOn;
   // A dummy is no kernel: its warps have no order.
-  if (!virtualDevice || dummy)
+  if (dummy)
     return true;
+  if (!virtualDevice)
+    return validateBeside(/*inFull=*/true);
   return validateSchedules();
 }
 

@@ -50,7 +50,8 @@ enum FsrFamily {
   FsrZipf,
   FsrSorted,
   FsrReversed,
-  FsrGram
+  FsrGram,
+  FsrSpecials
 };
 
 enum FsrMode { FsrBits, FsrValue, FsrBound };

@@ -102,6 +102,19 @@ FSR_DEVICE FsrU64 fsrZipf(const FsrWords &random, FsrU64 span) {
   return place < span ? place : span - 1;
 }
 
+FSR_DEVICE FsrU64 fsrQuietNaN(FsrU32 element) {
+  switch (element) {
+  case FsrF16:
+    return 0x7E00u;
+  case FsrBF16:
+    return 0x7FC0u;
+  case FsrF32:
+    return 0x7FC00000u;
+  default:
+    return 0x7FF8000000000000ull;
+  }
+}
+
 FSR_DEVICE FsrU64 fsrElementBits(const FsrFill &f, FsrU64 index) {
   FsrWords random = fsrPhilox(f.seed, index, 0);
   double value = 0;
@@ -125,6 +138,24 @@ FSR_DEVICE FsrU64 fsrElementBits(const FsrFill &f, FsrU64 index) {
     one.family = FsrNormal;
     one.a = 0;
     one.b = f.a;
+    break;
+  }
+  case FsrSpecials: {
+    FsrWords kind = fsrPhilox(f.seed, index, 4);
+    FsrWords place = fsrPhilox(f.seed, 0, 5);
+    FsrU64 certain = ((FsrU64)place.w[0] << 32) | place.w[1];
+    double drawn = (double)kind.w[0] / 4294967296.0;
+    if (index == certain % f.count) // Where chance alone might draw none.
+      drawn *= f.a + f.b;
+    if (drawn < f.a)
+      return fsrQuietNaN(f.element);
+    continuous = drawn >= f.a + f.b;
+    value = fsrDouble(0x7FF0000000000000ull);
+    if (kind.w[1] & 1)
+      value = -value;
+    one.family = FsrNormal;
+    one.a = 0;
+    one.b = 1;
     break;
   }
   case FsrShiftedNormal:
