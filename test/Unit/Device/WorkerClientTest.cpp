@@ -20,6 +20,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <deque>
+#include <thread>
 
 using namespace fsr;
 using namespace fsr::test;
@@ -548,6 +549,41 @@ TEST_F(WorkerClient, KilledAtAnyMomentTheResultIsOneAndRight) {
   }
   EXPECT_GT(whole, 0u);
   EXPECT_GT(starts(), 2u);
+}
+
+TEST_F(WorkerClient, ManyThreadsOnAPoolWhoseWorkersAreKilled) {
+  // Each of the first three workers dies in or after its first request.
+  std::string one = command("'evaluate:doom=60' --then 'evaluate:doom=60' "
+                            "--then 'evaluate:doom=60' --then none");
+  ASSERT_EQ(openSpec(one + "," + one + "," + one), "");
+  EXPECT_EQ(device->slots(), 3u);
+  constexpr unsigned threads = 4, each = 6;
+  std::vector<std::string> lines(threads * each);
+  std::vector<std::thread> askers;
+  for (unsigned t = 0; t < threads; ++t)
+    askers.emplace_back([&, t] {
+      for (unsigned i = t * each; i < (t + 1) * each; ++i) {
+        EvaluateRequest mine = request;
+        mine.candidateImage = named(wrong, llvm::Twine(i));
+        mine.options.measure = false;
+        lines[i] = lineOf(device->evaluate(mine));
+      }
+    });
+  for (std::thread &asker : askers)
+    asker.join();
+  for (const std::string &line : lines)
+    EXPECT_TRUE(isMismatch(line)) << line;
+  EXPECT_EQ(device->slots(), 3u);
+  EXPECT_TRUE(device->takeRemarks().empty());
+  // Once, and once more for each that a kill cut off.
+  size_t asked = 0, died = starts() - 3;
+  std::string log = operations();
+  for (size_t at = log.find("evaluate"); at != std::string::npos;
+       at = log.find("evaluate", at + 1))
+    ++asked;
+  EXPECT_GE(asked, lines.size());
+  EXPECT_LE(asked, lines.size() + 3);
+  EXPECT_LE(died, 3u);
 }
 
 TEST_F(WorkerClient, HelloIsChecked) {
