@@ -15,6 +15,7 @@
 #include "fsr/Support/Error.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
 
 #include <algorithm>
@@ -282,6 +283,9 @@ llvm::Expected<BackendProperties> CudaBackend::properties() {
   int version = 0;
   size_t bytes = 0;
   result.name = name;
+  unsigned char uuid[16] = {};
+  if (driver.deviceGetUuid && driver.deviceGetUuid(uuid, device) == success)
+    result.uuid = llvm::toHex(llvm::ArrayRef(uuid), /*LowerCase=*/true);
   result.multiprocessors = attribute(attributeMultiprocessorCount);
   result.clockKhz = attribute(attributeClockRate);
   result.memoryClockKhz = attribute(attributeMemoryClockRate);

@@ -190,6 +190,9 @@ struct Driver {
   /// Since CUDA 11.8; null in an older driver.
   Result (*launchKernelEx)(const LaunchConfig *, Handle, void **,
                            void **) = nullptr;
+  /// 16 bytes, those of a part of a GPU where it is one. Since CUDA 11.4; null
+  /// in an older driver.
+  Result (*deviceGetUuid)(unsigned char *, Device) = nullptr;
 
   /// Loads libcuda.so.1 and initialises it. Errors (Unavailable): the library
   /// or one of its symbols is missing, or there is no GPU.

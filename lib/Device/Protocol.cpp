@@ -118,6 +118,7 @@ Value fsr::toJSON(const DeviceDescription &value) {
       {"name", value.name},
       {"driver", value.driver},
       {"chip", value.chip},
+      {"uuid", value.uuid},
       {"multiprocessors", value.multiprocessors},
       {"cores_per_multiprocessor", value.coresPerMultiprocessor},
       {"clock_khz", value.clockKhz},
@@ -164,7 +165,8 @@ bool fsr::fromJSON(const Value &json, DeviceDescription &value, Path path) {
     }
   }
   if (!map.map("limits", limits) ||
-      !map.mapOptional("virtual", value.isVirtual))
+      !map.mapOptional("virtual", value.isVirtual) ||
+      !map.mapOptional("uuid", value.uuid))
     return false;
   value.limits = limits.limits;
   llvm::Expected<Target> chip = Target::parse(value.chip);
@@ -175,6 +177,7 @@ bool fsr::fromJSON(const Value &json, DeviceDescription &value, Path path) {
   }
   value.name = scrubPeerText(value.name, maxNameBytes);
   value.driver = scrubPeerText(value.driver, maxNameBytes);
+  value.uuid = scrubPeerText(value.uuid, maxNameBytes);
   return true;
 }
 

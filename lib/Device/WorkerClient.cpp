@@ -74,6 +74,11 @@ public:
       : command(std::move(command)), timeouts(timeouts) {}
   WorkerClient(const WorkerClient &) = delete;
   WorkerClient &operator=(const WorkerClient &) = delete;
+  /// A worker that sees its input close ends by itself, wherever it is.
+  ~WorkerClient() override {
+    if (child)
+      child->reap();
+  }
 
   llvm::Error open();
 
@@ -96,6 +101,9 @@ private:
   llvm::Error makeReady();
   /// Ends the worker; the next request starts and probes another.
   std::string retire();
+  /// What has arrived and is not read; waits for what tells a frame from a
+  /// text. Not longer than `deadline`.
+  std::string peek(Deadline deadline);
   /// True where the running worker has gone, or talks unasked.
   bool hasStirred() const;
 
@@ -208,6 +216,36 @@ llvm::Error WorkerClient::exchange(const Frame &frame, milliseconds time) {
   return llvm::Error::success();
 }
 
+std::string WorkerClient::peek(Deadline deadline) {
+  constexpr ssize_t enough = 12; // The lengths of a frame.
+  char bytes[256];
+  bool isClosed = false;
+  while (true) {
+    ssize_t got =
+        recv(child->socket(), bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
+    if (got == 0 || got >= enough || isClosed || deadline.passed())
+      return std::string(bytes, size_t(std::max<ssize_t>(got, 0)));
+    // A few bytes would wake a poll for more of them at once.
+    pollfd entry{child->socket(), short(got > 0 ? POLLRDHUP : POLLIN), 0};
+    int left = deadline.pollTimeout();
+    poll(&entry, 1, got > 0 ? std::min(unsigned(left), 20u) : left);
+    isClosed = entry.revents & (POLLRDHUP | POLLHUP);
+  }
+}
+
+/// What a login script or a banner printed before the first frame; nothing
+/// where `first` is the beginning of one.
+static llvm::StringRef textBefore(llvm::StringRef first) {
+  // The highest byte of a frame's first length is 0, by its cap.
+  if (first.size() >= 4 && first[3] == 0)
+    return "";
+  llvm::StringRef text = first.take_until([](char c) { return c == 0; });
+  // The first length of a frame that follows may look like text.
+  if (text.size() != first.size() && text.contains('\n'))
+    text = text.rsplit('\n').first;
+  return text.trim();
+}
+
 bool WorkerClient::hasStirred() const {
   pollfd entry{child->socket(), POLLIN, 0};
   return poll(&entry, 1, 0) != 0;
@@ -263,8 +301,16 @@ llvm::Error WorkerClient::start() {
   hello.header["protocol"] = workerProtocolVersion;
   // A worker that ends at once may close before it reads, having said why.
   llvm::Error sent = send(hello, deadline);
+  std::string first = peek(deadline);
   llvm::Expected<Frame> answer = receive(deadline);
   if (!answer) {
+    if (llvm::StringRef text = textBefore(first); !text.empty()) {
+      llvm::consumeError(std::move(sent));
+      llvm::consumeError(answer.takeError());
+      return failed(corrupt("its standard output begins with '" +
+                            scrubPeerText(text, 200) +
+                            "', where nothing but the worker's frames may be"));
+    }
     if (answer.errorIsA<PeerError>() || !sent) {
       llvm::consumeError(std::move(sent));
       llvm::Error error = answer.takeError();

@@ -163,6 +163,7 @@ llvm::Error Searcher::search() {
   if (llvm::Error error = services.store.addTask(task))
     return error;
   llvm::Error rounds = searchRounds();
+  llvm::append_range(outcome.remarks, services.device.takeRemarks());
   for (const auto &[other, count] : reusedFrom)
     outcome.remarks.push_back(
         llvm::formatv("kernel '{0}': {1} reused trials were measured on {2}, "

@@ -42,6 +42,7 @@ DeviceDescription describeDevice(const BackendProperties &facts) {
   device.name = facts.name;
   device.driver = facts.driver;
   device.chip = facts.chip;
+  device.uuid = facts.uuid;
   device.multiprocessors = facts.multiprocessors;
   device.coresPerMultiprocessor = lanesOf(facts.chip);
   device.clockKhz = facts.clockKhz;
@@ -259,8 +260,15 @@ llvm::Expected<bool> Evaluation::prepare() {
     return std::move(error);
   if (llvm::Error error = begin("candidate-load", 60 * 1000))
     return std::move(error);
-  if (llvm::Error error = buffers->addScratch(request.plan))
-    return std::move(error);
+  if (llvm::Error error = buffers->addScratch(request.plan)) {
+    // What the task itself needs is there already.
+    if (kindOf(error) != ErrorKind::Unavailable || !error.isA<FsrError>())
+      return std::move(error);
+    return finish(Verdict::LaunchFailed,
+                  "the scratch buffers of the plan do not fit beside the "
+                  "task's: " +
+                      llvm::toString(std::move(error)));
+  }
   auto loaded = LoadedImage::load(helpers.backend(), images.candidate);
   if (!loaded)
     return loaded.takeError();

@@ -351,6 +351,11 @@ static llvm::Error fix(Candidate &candidate, const Parameters &fixed) {
   return llvm::Error::success();
 }
 
+static void sayRemarks(Device &device) {
+  for (const std::string &remark : device.takeRemarks())
+    llvm::errs() << "fsr-tune: " << printable(remark) << "\n";
+}
+
 llvm::Expected<int> fsr::checkCandidate(const KernelTask &task,
                                         llvm::Expected<Candidate> candidate,
                                         const CheckOptions &options) {
@@ -367,6 +372,7 @@ llvm::Expected<int> fsr::checkCandidate(const KernelTask &task,
       openBench(task, options.device, options.allowUnsandboxed);
   if (!bench)
     return bench.takeError();
+  sayRemarks(*bench->device);
   Checker checker(task, *bench, options);
   if (llvm::Error error = checker.start())
     return error;
@@ -385,6 +391,7 @@ llvm::Expected<int> fsr::checkCandidate(const KernelTask &task,
   for (const Parameters &parameters :
        candidate->combinations(options.parameterSets)) {
     llvm::Expected<Trial> trial = checker.run(*candidate, parameters);
+    sayRemarks(*bench->device);
     if (!trial)
       return trial.takeError();
     if (!options.json) {

@@ -58,6 +58,7 @@ using FunctionHandle = void *;
 
 struct BackendProperties {
   std::string name, driver, chip;
+  std::string uuid; ///< Empty where the driver does not tell.
   int64_t multiprocessors = 0, clockKhz = 0, memoryClockKhz = 0,
           memoryBusBits = 0, l2Bytes = 0, memoryBytes = 0, warpSize = 32;
   int64_t sharedBytesPerBlock = 0; ///< Opted in.

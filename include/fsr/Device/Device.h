@@ -30,6 +30,7 @@ struct DeviceDescription {
   std::string name;   ///< "NVIDIA H200"
   std::string driver; ///< CUDA driver API version, "13.0".
   std::string chip;   ///< "sm_90"
+  std::string uuid;   ///< Of a GPU, 32 hex digits; empty where not known.
   int64_t multiprocessors = 0;
   int64_t coresPerMultiprocessor = 0; ///< f32 FMA lanes.
   int64_t clockKhz = 0, memoryClockKhz = 0, memoryBusBits = 0;
@@ -104,9 +105,18 @@ struct EvaluateResult {
   Evidence evidence;
 };
 
+/// May be called from several threads at once. An answer comes whole from one
+/// GPU: a candidate and its original are never timed on two.
 class Device {
 public:
   virtual ~Device();
+
+  /// How many requests it can work on at once; more of them wait their turn.
+  /// May shrink, never below one.
+  virtual unsigned slots() const { return 1; }
+  /// What happened to it since the last call and is worth a remark: a device of
+  /// several that was given up.
+  virtual std::vector<std::string> takeRemarks() { return {}; }
 
   virtual llvm::Expected<DeviceDescription> describe() = 0;
   /// Proves that it can take a request, before there is anything to lose; what
@@ -122,6 +132,9 @@ public:
 /// How long a worker may stay silent where it has set no deadline itself.
 struct DeviceTimeouts {
   std::chrono::milliseconds hello{30000}; ///< From start to its description.
+  /// The same behind a command of the user's, which may first connect somewhere
+  /// or stand in a queue.
+  std::chrono::milliseconds remoteHello{300000};
   std::chrono::milliseconds probe{30000};
   std::chrono::milliseconds image{60000};
   std::chrono::milliseconds firstPhase{60000}; ///< Evaluate to `started`.
@@ -131,9 +144,12 @@ struct DeviceTimeouts {
 
 /// Opens `spec`: "cuda", "cuda:N", "virtual", "virtual:CHIP", "exec:COMMAND" (a
 /// shell-like command line, quotes respected, no shell started), or "auto":
-/// `cuda` where a driver reports a GPU, and `virtual` else. Errors (before any
-/// work): an unknown kind (lists the known ones), a worker that cannot be
-/// started, no driver, no such GPU, another protocol version.
+/// `cuda` where a driver reports a GPU, and `virtual` else. Several with commas
+/// between them, and "cuda:N+M", are one device with as many slots; a comma of
+/// a command stands in quotes. Errors (before any work): an unknown kind (lists
+/// the known ones), a worker that cannot be started, no driver, no such GPU,
+/// another protocol version. Of several, one that cannot be started is a
+/// remark; that two are not alike is an error.
 llvm::Expected<std::unique_ptr<Device>>
 openDevice(llvm::StringRef spec, const DeviceTimeouts &timeouts = {});
 

@@ -104,6 +104,12 @@ FAKE int cuDeviceGetName(char *name, int size, int) {
   snprintf(name, size_t(size), "fake");
   return 0;
 }
+FAKE int cuDeviceGetUuid_v2(unsigned char *bytes, int device) {
+  ENTER;
+  memset(bytes, 0xfa, 16);
+  bytes[15] = static_cast<unsigned char>(device);
+  return 0;
+}
 FAKE int cuDeviceGetAttribute(int *value, int attribute, int) {
   ENTER;
   return give(value, attribute == 75 ? 9 : attribute == 76 ? 0 : attribute);

@@ -236,9 +236,12 @@ TEST(Protocol, DescriptionComesBackAndIsChecked) {
   EXPECT_EQ(back.limits.sharedBytesPerBlock, 232448);
   EXPECT_EQ(back.limits.block, description.limits.block);
   EXPECT_FALSE(back.isVirtual);
+  EXPECT_EQ(back.uuid, "");
+  description.uuid = "00ff";
   description.isVirtual = true;
   ASSERT_EQ(refusal(toJSON(description), back), "");
   EXPECT_TRUE(back.isVirtual);
+  EXPECT_EQ(back.uuid, "00ff");
   // 6144 bit at 2 × 3201 MHz; 132 × 128 lanes at 1980 MHz.
   EXPECT_NEAR(back.peakBytesPerSecond(), 4.917e12, 1e9);
   EXPECT_NEAR(back.peakFlopsPerSecond(), 66.9e12, 1e11);
