@@ -38,6 +38,9 @@ llvm::Expected<Driver> Driver::load() {
 #undef X
   driver.launchKernelEx = reinterpret_cast<decltype(driver.launchKernelEx)>(
       dlsym(library, "cuLaunchKernelEx"));
+  driver.deviceGetPciBusId =
+      reinterpret_cast<decltype(driver.deviceGetPciBusId)>(
+          dlsym(library, "cuDeviceGetPCIBusId"));
 
   if (Result result = driver.init(0)) {
     const char *name = nullptr;

@@ -187,6 +187,8 @@ struct Driver {
   /// Since CUDA 11.8; null in an older driver.
   Result (*launchKernelEx)(const LaunchConfig *, Handle, void **,
                            void **) = nullptr;
+  /// Null in a driver that cannot tell where its GPU is.
+  Result (*deviceGetPciBusId)(char *, int, Device) = nullptr;
 
   /// Loads libcuda.so.1 and initialises it. Errors (Unavailable): the library
   /// or one of its symbols is missing, or there is no GPU.

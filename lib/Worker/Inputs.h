@@ -41,8 +41,8 @@ public:
   std::vector<InputSet> workload() const;
   /// Families for a candidate that would become the best.
   std::vector<InputSet> battery() const;
-  /// The `i`-th fresh set for timing.
-  InputSet timing(unsigned i) const;
+  /// The `i`-th fresh set for timing, of a case of the workload.
+  InputSet timing(unsigned i, size_t which = 0) const;
 
 private:
   InputSet base(llvm::StringRef words, uint64_t index, size_t which) const;

@@ -21,9 +21,18 @@
 
 namespace fsr {
 
+/// Simulated time, and a multiprocessor's clock beside it.
+struct HostClock {
+  double nanos = 0, cycles = 0, mhz = 2000;
+  void pass(double time) {
+    nanos += time;
+    cycles += time * mhz / 1000;
+  }
+};
+
 /// Runs a helper kernel of this name, or returns false.
 bool runHostHelper(llvm::StringRef name, llvm::ArrayRef<void *> params,
-                   double &nanos);
+                   HostClock &clock);
 
 struct HostKernel {
   /// Gets the parameters; returns a CUresult.
@@ -42,6 +51,7 @@ public:
   std::map<std::string, HostImage> images; ///< By text.
   BackendProperties facts;
   uint64_t capacity = uint64_t(1) << 30;
+  HostClock clock;
   double jitter = 0.002;          ///< Relative, uniform.
   double orderedMicroseconds = 2; ///< Of an ordered allocation and its release.
   uint64_t allocatedBytes() const { return used; }
@@ -58,11 +68,11 @@ public:
   llvm::Error release(DevicePointer pointer) override;
   llvm::Expected<DevicePointer> allocateOrdered(size_t bytes,
                                                 StreamHandle) override {
-    nanos += orderedMicroseconds * 500;
+    clock.pass(orderedMicroseconds * 500);
     return allocate(bytes);
   }
   llvm::Error releaseOrdered(DevicePointer pointer, StreamHandle) override {
-    nanos += orderedMicroseconds * 500;
+    clock.pass(orderedMicroseconds * 500);
     return release(pointer);
   }
   llvm::Error copyToDevice(DevicePointer to, const void *from, size_t bytes,
@@ -114,7 +124,6 @@ private:
   std::map<DevicePointer, size_t> memory;
   uint64_t used = 0;
   std::vector<std::unique_ptr<double>> events;
-  double nanos = 0;
   int sticky = 0;
   std::mt19937_64 random{7};
 };
