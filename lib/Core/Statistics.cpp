@@ -134,8 +134,10 @@ double likeness(llvm::ArrayRef<double> logs, double centre) {
   alike /= double(n - 1);
   if (alike <= 2 / std::sqrt(double(n)))
     return 0;
-  // Of normal variables with this correlation of signs.
-  return std::min(std::sin(pi / 2 * alike), 0.95);
+  // Of normal variables with this correlation of signs. Few pairs may look much
+  // more alike than they are.
+  constexpr double most = 0.6;
+  return std::min(std::sin(pi / 2 * alike), most);
 }
 
 } // namespace
