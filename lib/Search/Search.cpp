@@ -650,11 +650,11 @@ llvm::Error Searcher::climb(std::vector<Contender> contenders,
       contender.trial.evidence = std::move(result->evidence);
       contender.trial.evidence.toolchain = contender.build.toolchain;
       contender.trial.evidence.sandbox = contender.build.sandbox;
-      contender.trial.evidence.checks.push_back(
-          strengthCheck(task, *outcome.strength));
       if (contender.trial.verdict == Verdict::Accepted)
         if (llvm::Error error = confirm(contender))
           return error;
+      contender.trial.evidence.checks.push_back(
+          strengthCheck(task, *outcome.strength));
       if (contender.trial.verdict == Verdict::Accepted) {
         done = true;
         if (llvm::Error error = keepWinner(contender, candidate))

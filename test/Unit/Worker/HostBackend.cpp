@@ -185,6 +185,8 @@ llvm::Error HostBackend::launch(const BackendLaunch &launch) {
     return fail(function.kernel->refusal,
                 "cuLaunchKernel '" + launch.name + "'");
   ++launches;
+  if (onLaunch)
+    onLaunch(*function.kernel);
   sticky = function.kernel->body(launch.params);
   double noise = std::uniform_real_distribution<>(-jitter, jitter)(random);
   clock.pass(function.kernel->microseconds * 1000 * (1 + noise));

@@ -16,6 +16,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -52,6 +53,15 @@ public:
   BackendProperties facts;
   uint64_t capacity = uint64_t(1) << 30;
   HostClock clock;
+  /// What its management library tells; none: there is no such library.
+  std::optional<GpuState> gpu;
+  llvm::Expected<GpuState> gpuState() override {
+    if (gpu)
+      return *gpu;
+    return Backend::gpuState();
+  }
+  /// Told of each launch of a registered kernel, before it.
+  std::function<void(HostKernel &)> onLaunch;
   double jitter = 0.002;          ///< Relative, uniform.
   double orderedMicroseconds = 2; ///< Of an ordered allocation and its release.
   uint64_t allocatedBytes() const { return used; }
