@@ -108,7 +108,7 @@ llvm::Expected<Kernel> Study::fit(Kind kind, double targetUs, bool inPlace) {
         std::llround(std::clamp(iterations, 64.0, 4e9));
   };
   // About right on a large GPU; a wrong guess costs a round more.
-  set(kind == Kind::Compute ? targetUs * 60 : targetUs * 120000);
+  set(kind == Kind::Compute ? targetUs * 100 : targetUs * 120000);
   for (unsigned round = 0; round < 6; ++round) {
     auto time = timeOf(kernel);
     if (!time)

@@ -25,8 +25,9 @@ double microsecondsSince(Clock::time_point start) {
       .count();
 }
 
-/// A clock is steady after so long within so much.
-constexpr double steadyMs = 200, steadySpread = 0.01;
+/// A clock is steady after so long within so much: clocks have steps of 15 MHz,
+/// and one that stands between two of them takes turns.
+constexpr double steadyMs = 200, steadySpread = 0.015;
 constexpr double longestWarmUpMs = 1000;
 
 /// Width of what all but the outermost twentieths lie in, relative.
@@ -74,6 +75,10 @@ llvm::Error Evaluation::launchTimed(Who who) {
 llvm::Expected<RaceSample> Evaluation::sample(Who who) {
   Backend &backend = helpers.backend();
   if (warmCache) {
+    // What an in-place kernel left may be no input of its own.
+    if (inPlace)
+      if (llvm::Error error = buffers->fill(timingSet, true))
+        return std::move(error);
     buffers->useOutputs(0);
     if (llvm::Error error = launch(who))
       return std::move(error);
@@ -136,7 +141,8 @@ llvm::Error Evaluation::warmUp() {
   TimingSession &session = helpers.timing();
   Clock::time_point start = Clock::now();
   double known = session.steadyMhz(start);
-  double longest = std::min(longestWarmUpMs, budgetMs / 10);
+  double longest = std::min(
+      session.isUnsteady(start) ? steadyMs : longestWarmUpMs, budgetMs / 10);
   struct Taken {
     double at, microseconds, clockMhz;
   };
@@ -180,6 +186,8 @@ llvm::Error Evaluation::warmUp() {
     if (passed >= longest)
       break;
   }
+  if (!steadyClock && longest == longestWarmUpMs)
+    session.setUnsteady(Clock::now());
   std::vector<double> times;
   for (size_t i = all.size() - std::min<size_t>(5, all.size()); i < all.size();
        ++i)

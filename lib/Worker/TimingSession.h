@@ -39,6 +39,9 @@ public:
   double steadyMhz(Clock::time_point now) const;
   void setSteady(double mhz) { steady = mhz; }
   void touch(Clock::time_point now) { lastSample = now; }
+  /// It was waited for long enough, and not long ago.
+  bool isUnsteady(Clock::time_point now) const;
+  void setUnsteady(Clock::time_point now) { unsteadyAt = now; }
 
 private:
   struct Floor {
@@ -48,6 +51,7 @@ private:
   std::map<Class, Floor> floors;
   double steady = 0;
   Clock::time_point lastSample;
+  std::optional<Clock::time_point> unsteadyAt;
 };
 
 } // namespace fsr

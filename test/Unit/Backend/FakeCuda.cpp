@@ -104,6 +104,11 @@ FAKE int cuDeviceGetName(char *name, int size, int) {
   snprintf(name, size_t(size), "fake");
   return 0;
 }
+FAKE int cuDeviceGetPCIBusId(char *bus, int size, int) {
+  ENTER;
+  snprintf(bus, size_t(size), "0000:1B:00.0");
+  return 0;
+}
 FAKE int cuDeviceGetAttribute(int *value, int attribute, int) {
   ENTER;
   return give(value, attribute == 75 ? 9 : attribute == 76 ? 0 : attribute);

@@ -189,7 +189,11 @@ llvm::Error HostBackend::launch(const BackendLaunch &launch) {
     onLaunch(*function.kernel);
   sticky = function.kernel->body(launch.params);
   double noise = std::uniform_real_distribution<>(-jitter, jitter)(random);
+  double before = clock.mhz;
+  if (function.kernel->clockMhz > 0)
+    clock.mhz = function.kernel->clockMhz;
   clock.pass(function.kernel->microseconds * 1000 * (1 + noise));
+  clock.mhz = before;
   return llvm::Error::success();
 }
 

@@ -39,7 +39,8 @@ struct HostKernel {
   /// Gets the parameters; returns a CUresult.
   std::function<int(llvm::ArrayRef<void *>)> body;
   double microseconds = 100;
-  int refusal = 0; ///< A CUresult with which launches are refused.
+  double clockMhz = 0; ///< While it runs; 0: as before.
+  int refusal = 0;     ///< A CUresult with which launches are refused.
 };
 
 using HostImage = std::map<std::string, HostKernel>;

@@ -215,6 +215,10 @@ TEST(TimingSessionTest, ARestedDeviceIsNotWarm) {
   session.touch(now);
   EXPECT_EQ(session.steadyMhz(now + std::chrono::milliseconds(500)), 1980);
   EXPECT_EQ(session.steadyMhz(now + std::chrono::seconds(2)), 0);
+  EXPECT_FALSE(session.isUnsteady(now));
+  session.setUnsteady(now);
+  EXPECT_TRUE(session.isUnsteady(now + std::chrono::seconds(30)));
+  EXPECT_FALSE(session.isUnsteady(now + std::chrono::seconds(90)));
 }
 
 } // namespace
