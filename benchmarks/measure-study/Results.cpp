@@ -38,7 +38,7 @@ double spreadOf(const Measurement &m) {
 }
 
 std::string Cell::name() const {
-  return llvm::formatv("{0} {1} us{2}", nameOf(kind), targetUs,
+  return llvm::formatv("{0} {1:f0} us{2}", nameOf(kind), targetUs,
                        inPlace ? ", in place" : "");
 }
 

@@ -256,8 +256,8 @@ llvm::Error Study::confirmations() {
       return result.takeError();
     double passed =
         std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-    llvm::outs() << llvm::formatv("{0}, {1} %: {2}, {3:f0} ms\n", cell.name(),
-                                  100 * cell.slower,
+    llvm::outs() << llvm::formatv("{0}, {1:f0} %: {2}, {3:f0} ms\n",
+                                  cell.name(), 100 * cell.slower,
                                   fsr::nameOf(result->verdict), passed);
     for (const Check &one : result->evidence.checks)
       if (one.name == "confirmed" || one.name == "conditions")
