@@ -603,7 +603,8 @@ llvm::Error VirtualBackend::launch(const BackendLaunch &launch) {
   shape.sharedBytes = launch.sharedBytes;
   ptx::LaunchOptions how;
   if (launch.isTrusted) {
-    how.checkRaces = how.trackTaint = false;
+    // What it finds is told nobody.
+    how.checkRaces = how.checkUninitialized = how.trackTaint = false;
   } else {
     how.schedule = options.schedule;
     how.order = options.order;

@@ -254,19 +254,22 @@ static llvm::json::Value toJSON(const WorkEstimate &value) {
                             {"accumulation", value.accumulation},
                             {"exact_on_integers", value.exactOnIntegers},
                             {"moves_only", value.movesOnly},
-                            {"adds_atomically", value.addsAtomically}};
+                            {"adds_atomically", value.addsAtomically},
+                            {"finite_only", text(value.finiteOnly)}};
 }
 
 static bool fromJSON(const llvm::json::Value &json, WorkEstimate &value,
                      llvm::json::Path path) {
   llvm::json::ObjectMapper mapper(json, path);
+  value.finiteOnly = "the task does not say what they lead to";
   if (!mapper || !mapOptionalReal(mapper, "flops", value.flops) ||
       !mapOptionalReal(mapper, "bytes_read", value.bytesRead) ||
       !mapOptionalReal(mapper, "bytes_written", value.bytesWritten) ||
       !mapper.mapOptional("accumulation", value.accumulation) ||
       !mapper.mapOptional("exact_on_integers", value.exactOnIntegers) ||
       !mapper.mapOptional("moves_only", value.movesOnly) ||
-      !mapper.mapOptional("adds_atomically", value.addsAtomically))
+      !mapper.mapOptional("adds_atomically", value.addsAtomically) ||
+      !mapper.mapOptional("finite_only", value.finiteOnly))
     return false;
   // Written so that NaN fails.
   if (!(value.flops >= 0 && std::isfinite(value.flops))) {

@@ -20,6 +20,7 @@
 #include "fsr/Support/Hash.h"
 #include "fsr/Support/Subprocess.h"
 
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
 
@@ -109,9 +110,10 @@ private:
 
   /// Sends `request` and keeps the deadlines until its final event. `phase`
   /// becomes the last that was started.
+  using OnStarted = llvm::function_ref<void(const llvm::json::Object &)>;
   llvm::Expected<Frame> converse(const Frame &request,
-                                 llvm::StringRef finalEvent,
-                                 std::string &phase);
+                                 llvm::StringRef finalEvent, std::string &phase,
+                                 OnStarted onStarted = nullptr);
   /// Nothing where the worker was lost; `loss` says how.
   llvm::Expected<std::optional<std::vector<DummyResult>>>
   tryStrength(const StrengthRequest &request, const WireStrength &wire,
@@ -509,7 +511,8 @@ llvm::Expected<Outcome> WorkerClient::tryOnce(const EvaluateRequest &request,
 
 llvm::Expected<Frame> WorkerClient::converse(const Frame &request,
                                              llvm::StringRef finalEvent,
-                                             std::string &phase) {
+                                             std::string &phase,
+                                             OnStarted onStarted) {
   auto end = Deadline::Clock::now() + timeouts.evaluate;
   auto within = [&](milliseconds time) {
     auto left =
@@ -537,6 +540,8 @@ llvm::Expected<Frame> WorkerClient::converse(const Frame &request,
                      llvm::Twine(maxWireDeadlineMs) + " ms");
     phase = scrubPeerText(*name, 64);
     deadline = within(milliseconds(*time));
+    if (onStarted)
+      onStarted(answer->header);
   }
 }
 
@@ -557,7 +562,17 @@ WorkerClient::tryStrength(const StrengthRequest &request,
       return lost(std::move(error));
   Frame frame;
   frame.header = *toJSON(wire).getAsObject();
-  llvm::Expected<Frame> answer = converse(frame, "strength", phase);
+  llvm::Expected<Frame> answer = converse(
+      frame, "strength", phase, [&](const llvm::json::Object &started) {
+        std::optional<int64_t> done = started.getInteger("done");
+        std::optional<int64_t> of = started.getInteger("of");
+        double seconds = started.getNumber("seconds_left").value_or(0);
+        if (!request.progress || !done || !of || *done < 0 || *done > *of ||
+            *of > int64_t(TaskStrength::maxDummies))
+          return;
+        request.progress(
+            {unsigned(*done), unsigned(*of), std::clamp(seconds, 0.0, 1e6)});
+      });
   if (!answer)
     return lost(answer.takeError());
   WireDummies told;

@@ -753,7 +753,12 @@ llvm::Error Searcher::ensureStrength() {
   if (!*known || !isOf(**known, task, device)) {
     sayChecking();
     llvm::Expected<TaskStrength> made = testStrength(
-        task, device.imageOf(*reference), options.seed, services.device);
+        task, device.imageOf(*reference), options.seed, services.device,
+        [&](const StrengthProgress &progress) {
+          if (device.isVirtual && services.observer)
+            services.observer({SearchEvent::Kind::Checking, 1, 0, nullptr,
+                               nullptr, nullptr, nullptr, &progress});
+        });
     if (!made)
       return addContext(made.takeError(), "testing the task");
     if (llvm::Error error = services.store.addStrength(*made))

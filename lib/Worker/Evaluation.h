@@ -16,6 +16,7 @@
 #ifndef FSR_LIB_WORKER_EVALUATION_H
 #define FSR_LIB_WORKER_EVALUATION_H
 
+#include "Beside.h"
 #include "Launch.h"
 #include "RaceRule.h"
 #include "TrueValues.h"
@@ -34,9 +35,10 @@
 
 namespace fsr {
 
+struct BesideTold;
 struct Dummy;
 struct DummyState;
-class HostElements;
+class KnownAnswers;
 
 /// What the worker says of its device.
 DeviceDescription describeDevice(const BackendProperties &facts);
@@ -55,7 +57,7 @@ public:
   };
   Evaluation(Helpers &helpers, const WireEvaluate &request,
              const Images &images, Emit emit,
-             const SanitizerSetup *sanitizer = nullptr);
+             const SanitizerSetup *sanitizer = nullptr, bool asGpu = false);
   ~Evaluation();
 
   llvm::Expected<EvaluateResult> run();
@@ -94,12 +96,27 @@ private:
   /// What the virtual device saw of the candidate since it was asked last.
   llvm::Expected<bool> checkFindings(llvm::StringRef inputs);
   llvm::Error learnFindings();
+  /// There are some; `seenUnder` is the schedule.
+  bool refuse(llvm::ArrayRef<ptx::Finding> findings, llvm::StringRef inputs,
+              ptx::Schedule seenUnder);
   llvm::Expected<bool> validateSchedules();
   llvm::Expected<bool> model();
+
+  // BesideChecks.cpp
+  /// Where the device is none: the candidate on a virtual one of its own.
+  llvm::Expected<bool> validateBeside(bool inFull);
+  llvm::Expected<bool> besideOn(const InputSet &set, bool inFull,
+                                BesideTold &told);
+  llvm::Expected<std::set<ptx::FindingKind>>
+  findOriginalKinds(const BesideLimits &limits, const BesideHow &how);
+  bool besideDiffers(const BesideHow &how, const InputSet &set);
+  llvm::Error fetchBeside(size_t argument, uint64_t offset, void *to,
+                          uint64_t bytes);
 
   // Validate.cpp
   llvm::Expected<bool> validateQuick();
   llvm::Expected<bool> validateFull();
+  llvm::Expected<bool> validateSpecial();
   llvm::Expected<bool> validateSets(llvm::StringRef name,
                                     llvm::ArrayRef<InputSet> sets, bool twice);
   llvm::Expected<bool> validate(const InputSet &set, Poison poison, bool twice);
@@ -137,7 +154,8 @@ private:
   llvm::Error keepFirstRun();
   llvm::Error maskFirstRun();
   /// The second run stands in the buffers.
-  llvm::Expected<bool> compareRuns(const InputSet &set, Poison poison);
+  llvm::Expected<bool> compareRuns(const InputSet &set, Poison poison,
+                                   llvm::ArrayRef<uint64_t> second);
 
   // TrueValues.cpp
   llvm::Error findTruth();
@@ -148,12 +166,18 @@ private:
                                    const FsrCompare &compare);
 
   // Strength.cpp
-  double dummySlackMs() const;
+  llvm::Error launchOriginal(const InputSet &set, Poison poison);
   llvm::Error playDummy(const InputSet &set, Poison poison);
+  llvm::Error playOutput(const TaskBuffer &buffer, DevicePointer other,
+                         const TaskBuffer *input,
+                         std::optional<uint64_t> poison, uint64_t seed);
   llvm::Error learnOtherAnswer(const InputSet &set, Poison poison);
-  llvm::Expected<std::vector<HostElements>> readOutputs(bool stash);
+  llvm::Error keepOther(bool ofStash);
   llvm::Error destroyInput();
   llvm::Expected<DummyResult> tryDummy(const Dummy &one, WireEvaluate &mine);
+
+  /// Nothing is known before the original's first run, nor of a GPU.
+  double strengthSecondsLeft() const;
 
   // Sanitizer.cpp
   llvm::Expected<bool> sanitize();
@@ -189,6 +213,10 @@ private:
 
   /// Set: what is run in the candidate's place.
   std::unique_ptr<DummyState> dummy;
+  std::unique_ptr<KnownAnswers> known;
+  unsigned dummiesDone = 0, dummiesInAll = 0;
+  Deadline::Clock::time_point strengthStart;
+  double firstCaseSeconds = 0; ///< Of a test: until the original is known.
 
   Helpers &helpers;
   const WireEvaluate &request;
@@ -228,6 +256,8 @@ private:
   std::string unproved;
   std::map<std::string, uint64_t> approximate;
 
+  /// Where the device is no virtual one, once they were asked for.
+  std::unique_ptr<Beside> beside, besideOriginal;
   /// Null where the rules need none.
   std::unique_ptr<TrueValues> trueValues;
   bool wantsTruth = true; ///< Not on inputs that were judged by it before.

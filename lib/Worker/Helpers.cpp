@@ -23,9 +23,9 @@ constexpr unsigned threadsPerBlock = 256;
 constexpr uint32_t guardWord = 0xA5C3E17Bu;
 
 constexpr const char *kernelNames[] = {
-    "fsr_fill",  "fsr_poison", "fsr_guard_set",   "fsr_guard_check",
-    "fsr_hash",  "fsr_mask",   "fsr_row_maximum", "fsr_compare",
-    "fsr_flush", "fsr_spin",   "fsr_stamp"};
+    "fsr_fill", "fsr_poison", "fsr_guard_set",   "fsr_guard_check",
+    "fsr_hash", "fsr_mask",   "fsr_row_maximum", "fsr_compare",
+    "fsr_play", "fsr_flush",  "fsr_spin",        "fsr_stamp"};
 
 uint64_t stampSlots(const BackendProperties &facts) {
   // Numbers of multiprocessors need not be without gaps.
@@ -65,6 +65,7 @@ std::optional<FsrFamily> familyCode(llvm::StringRef family) {
                  .Case("sorted", FsrSorted)
                  .Case("reversed", FsrReversed)
                  .Case("gram", FsrGram)
+                 .Case("specials", FsrSpecials)
                  .Default(-1);
   if (code < 0)
     return std::nullopt;
@@ -208,6 +209,11 @@ llvm::Expected<FsrDifference> Helpers::compare(FsrCompare compare) {
   if (llvm::Error error = readResult(&answer, sizeof(answer)))
     return std::move(error);
   return answer;
+}
+
+llvm::Error Helpers::play(const FsrPlay &play) {
+  FsrPlay copy = play;
+  return launch(Play, play.count, {&copy});
 }
 
 llvm::Error Helpers::flush(DevicePointer to, uint64_t bytes, uint32_t value) {

@@ -56,6 +56,7 @@ public:
   /// Into `maximum`, a double a row, which is cleared here.
   llvm::Error rowMaximum(FsrCompare compare, DevicePointer maximum);
   llvm::Expected<FsrDifference> compare(FsrCompare compare);
+  llvm::Error play(const FsrPlay &play);
   llvm::Error flush(DevicePointer to, uint64_t bytes, uint32_t value);
   llvm::Error spin(double microseconds);
   /// Reads the clocks of all multiprocessors; `after` what is timed, or before.
@@ -77,6 +78,7 @@ private:
     Mask,
     RowMaximum,
     Compare,
+    Play,
     Flush,
     Spin,
     Stamp,

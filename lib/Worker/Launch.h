@@ -50,6 +50,19 @@ PackedParameters
 packReference(const KernelTask &task,
               llvm::function_ref<uint64_t(size_t argument)> dataOf);
 
+/// Where memory lies that a plan names.
+struct PlacesOf {
+  /// Of an argument's first element.
+  llvm::function_ref<uint64_t(size_t argument)> argument;
+  /// Nothing: no scratch buffer has that name.
+  llvm::function_ref<std::optional<uint64_t>(llvm::StringRef name)> scratch;
+};
+
+/// By the ABI of the plan. BadInput: a name has no value.
+llvm::Expected<PackedParameters> packCandidate(const KernelTask &task,
+                                               const ResolvedLaunch &planned,
+                                               const PlacesOf &places);
+
 /// Queues the original on the helpers' stream.
 llvm::Error launchReference(Helpers &helpers, const TaskBuffers &buffers,
                             const KernelTask &task, FunctionHandle function);

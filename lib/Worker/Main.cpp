@@ -84,8 +84,13 @@ int deviceWorkerMain(int argc, char **argv, std::string sanitizer) {
     return 1;
   }
   llvm::StringRef device = "cuda";
+  bool asGpu = false;              // For tests, and in no help text.
   for (int i = 2; i < argc; ++i) { // After "device".
     llvm::StringRef argument = argv[i];
+    if (argument == "--as-gpu") {
+      asGpu = true;
+      continue;
+    }
     if (!argument.consume_front("--device="))
       return refuse(
           STDIN_FILENO, out,
@@ -105,7 +110,7 @@ int deviceWorkerMain(int argc, char **argv, std::string sanitizer) {
   if (ssize_t size = readlink("/proc/self/exe", self, sizeof(self)); size > 0)
     setup.self = {std::string(self, size)};
   setup.device = device.str();
-  int status = serveDevice(**backend, STDIN_FILENO, out, &setup);
+  int status = serveDevice(**backend, STDIN_FILENO, out, &setup, asGpu);
   // Tearing down a dead context can hang; the process ends either way.
   if (status == 3)
     _exit(status);

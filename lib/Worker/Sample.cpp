@@ -47,6 +47,7 @@ double Evaluation::budgetLeftMs() const {
 /// Other inputs than before, so that no result of an earlier launch is right.
 llvm::Error Evaluation::refresh() {
   timingSet = inputs->timing(timingSets++, timingCase);
+  buffers->drawPoison(random());
   return buffers->fill(timingSet, false);
 }
 

@@ -62,8 +62,10 @@ private:
 
 class Server {
 public:
-  Server(Backend &backend, int in, int out, const SanitizerSetup *sanitizer)
-      : backend(backend), in(in), out(out), sanitizer(sanitizer) {}
+  Server(Backend &backend, int in, int out, const SanitizerSetup *sanitizer,
+         bool asGpu)
+      : backend(backend), in(in), out(out), sanitizer(sanitizer), asGpu(asGpu) {
+  }
   int run();
 
 private:
@@ -82,6 +84,7 @@ private:
   Backend &backend;
   int in, out;
   const SanitizerSetup *sanitizer;
+  bool asGpu;
   std::unique_ptr<Helpers> helpers;
   ImageCache images;
   bool broken = false, dead = false;
@@ -212,7 +215,7 @@ llvm::Error Server::evaluate(const llvm::json::Object &header) {
     Evaluation::Images pair{*reference, *candidate,
                             ptxOf(request.referencePtxHash),
                             ptxOf(request.candidatePtxHash)};
-    Evaluation evaluation(*helpers, request, pair, emit, sanitizer);
+    Evaluation evaluation(*helpers, request, pair, emit, sanitizer, asGpu);
     auto outcome = evaluation.run();
     dead = dead || evaluation.contextDead();
     if (outcome)
@@ -304,8 +307,8 @@ int Server::run() {
 } // namespace
 
 int serveDevice(Backend &backend, int in, int out,
-                const SanitizerSetup *sanitizer) {
-  return Server(backend, in, out, sanitizer).run();
+                const SanitizerSetup *sanitizer, bool asGpu) {
+  return Server(backend, in, out, sanitizer, asGpu).run();
 }
 
 } // namespace fsr

@@ -189,6 +189,9 @@ llvm::Error Evaluation::learnOriginal(const InputSet &set, Poison poison) {
     return makeError(ErrorKind::Unsupported,
                      "the original kernel writes a buffer that the task calls "
                      "read-only");
+  firstCaseSeconds =
+      std::chrono::duration<double>(Deadline::Clock::now() - strengthStart)
+          .count();
   originalDeterministic = first == second;
   if (!originalDeterministic) {
     size_t at = 0;
@@ -273,6 +276,7 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
     placedShifted = set.shifted;
   }
   buffers->share(set);
+  buffers->drawPoison(random());
   if (!originalKnown)
     if (llvm::Error error = learnOriginal(set, poison))
       return std::move(error);
@@ -281,7 +285,7 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
   if (llvm::Error error = buffers->poisonOutputs(poison))
     return std::move(error);
   // Equal values need no true ones.
-  bool asksTruth = trueValues && wantsTruth &&
+  bool asksTruth = trueValues && wantsTruth && !set.special &&
                    !(set.exact && originalDeterministic) &&
                    (request.options.full || !set.shifted);
   if (asksTruth)
@@ -291,12 +295,14 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
   auto before = buffers->hashReadOnly();
   if (!before)
     return before.takeError();
-  if (llvm::Error error = launch(Who::Original))
+  if (llvm::Error error = launchOriginal(set, poison))
     return std::move(error);
   if (llvm::Error error = buffers->stashOutputs())
     return std::move(error);
-  if (llvm::Error error = buffers->maskStashes(maskKey))
-    return std::move(error);
+  // A dummy is the worker's own.
+  if (!dummy)
+    if (llvm::Error error = buffers->maskStashes(maskKey))
+      return std::move(error);
   auto goesOn = runCandidateOn(set, poison, *before);
   if (!goesOn || !*goesOn)
     return goesOn;
@@ -311,14 +317,23 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
     if (!goesOn || !*goesOn)
       return goesOn;
   }
-  if (llvm::Error error = buffers->maskStashes(maskKey))
-    return std::move(error);
+  // Comparing may run the original once more, in the candidate's buffers.
+  std::vector<uint64_t> secondHashes;
+  if (twice) {
+    auto hashes = buffers->hashWritten();
+    if (!hashes)
+      return hashes.takeError();
+    secondHashes = std::move(*hashes);
+  }
+  if (!dummy)
+    if (llvm::Error error = buffers->maskStashes(maskKey))
+      return std::move(error);
   if (asksTruth)
     if (llvm::Error error = findTruth())
       return std::move(error);
   goesOn = compareOutputs(set, poison, false);
   if (goesOn && *goesOn && twice)
-    goesOn = compareRuns(set, poison);
+    goesOn = compareRuns(set, poison, secondHashes);
   if (trueValues)
     trueValues->drop();
   return goesOn;
@@ -371,7 +386,7 @@ Evaluation::compareOne(const TaskBuffer &buffer, const InputSet &set,
     return true;
   compare.mode = modeOf(buffer, set);
   compare.hasPoison = buffer.poisoned();
-  compare.poison = buffers->poisonBits(poison, buffer.elementBytes());
+  compare.poison = buffers->poisonBits(poison, buffer);
   if (compare.mode == FsrBound) {
     auto goesOn = compareTrue(buffer, set, out, original);
     if (!goesOn || !*goesOn)
@@ -460,6 +475,7 @@ Evaluation::compareConditioned(llvm::ArrayRef<const TaskBuffer *> beyond,
       return copy.takeError();
     if (llvm::Error error = helpers.copy(*copy, buffer->data, buffer->extent))
       return std::move(error);
+    copies.push_back(*copy);
     kept.push_back(candidateInStash ? std::make_pair(buffer->stash, *copy)
                                     : std::make_pair(*copy, buffer->stash));
     rows = std::max<uint64_t>(rows,
@@ -477,7 +493,7 @@ Evaluation::compareConditioned(llvm::ArrayRef<const TaskBuffer *> beyond,
     return std::move(error);
   if (llvm::Error error = buffers->poisonOutputs(poison))
     return std::move(error);
-  if (llvm::Error error = launch(Who::Original))
+  if (llvm::Error error = launchOriginal(moved, poison))
     return std::move(error);
   for (size_t i = 0; i < beyond.size(); ++i) {
     const TaskBuffer &buffer = *beyond[i];
@@ -485,7 +501,7 @@ Evaluation::compareConditioned(llvm::ArrayRef<const TaskBuffer *> beyond,
     FsrCompare compare = buffers->comparison(buffer, out, original);
     compare.mode = FsrBound;
     compare.hasPoison = buffer.poisoned();
-    compare.poison = buffers->poisonBits(poison, buffer.elementBytes());
+    compare.poison = buffers->poisonBits(poison, buffer);
     compare.factor = factorOf(buffer, set);
     compare.tiny = tinyOf(buffer);
     FsrCompare rowsOf = compare;
@@ -587,6 +603,11 @@ void Evaluation::describeRules() {
 
 llvm::Expected<bool> Evaluation::validateQuick() {
   describeRules();
+  // Before the device runs it: a fault there may cost the context, and says
+  // less.
+  auto isSafe = validateBeside(/*inFull=*/false);
+  if (!isSafe || !*isSafe)
+    return isSafe;
   bool anyFloat = false;
   for (const TaskBuffer &buffer : buffers->buffers())
     anyFloat = anyFloat || isFloat(buffer.argument->element);
@@ -626,6 +647,19 @@ llvm::Expected<bool> Evaluation::validateQuick() {
   return true;
 }
 
+/// NaN and infinities among the inputs.
+llvm::Expected<bool> Evaluation::validateSpecial() {
+  std::vector<InputSet> sets = inputs->special();
+  if (sets.empty())
+    return true;
+  if (task.work.finiteOnly.empty())
+    return validateSets("special-values", sets, false);
+  addCheck("special-values", true, "none with NaN or infinities",
+           "where the original is NaN so is the candidate; the same infinities",
+           "not tried: " + task.work.finiteOnly);
+  return true;
+}
+
 llvm::Expected<bool> Evaluation::validateFull() {
   std::vector<InputSet> battery = inputs->battery();
   auto goesOn = validateSets("input-battery", battery, false);
@@ -640,9 +674,14 @@ llvm::Expected<bool> Evaluation::validateFull() {
            sharing
                ? "read-only buffers of one type and shape at one address"
                : "no two read-only buffers of one type and shape may be one");
+  goesOn = validateSpecial();
+  if (!goesOn || !*goesOn)
+    return goesOn;
   // A dummy is no kernel: its warps have no order.
-  if (!virtualDevice || dummy)
+  if (dummy)
     return true;
+  if (!virtualDevice)
+    return validateBeside(/*inFull=*/true);
   return validateSchedules();
 }
 

@@ -71,8 +71,15 @@ llvm::Error Checker::start() {
 }
 
 llvm::Error Checker::testTask() {
-  llvm::Expected<TaskStrength> made = testStrength(
-      task, device.imageOf(reference), options.seed, *bench.device);
+  llvm::Expected<TaskStrength> made =
+      testStrength(task, device.imageOf(reference), options.seed, *bench.device,
+                   [isTold = false](const StrengthProgress &progress) mutable {
+                     std::string text = longTestText(progress);
+                     if (text.empty() || isTold)
+                       return;
+                     isTold = true;
+                     llvm::errs() << "fsr-tune: " << text << "\n";
+                   });
   if (!made)
     return addContext(made.takeError(), "testing the task");
   task.workload = made->workload;

@@ -94,6 +94,9 @@ struct WorkEstimate {
   /// Adds floats atomically. In f32 a GPU takes denormals as zero there, and
   /// the order differs from run to run.
   bool addsAtomically = false;
+  /// Why NaN and infinities are not among the inputs that are tried, in words;
+  /// empty: they are.
+  std::string finiteOnly;
 };
 
 /// How the elements of one buffer are made, by element index and seed.
@@ -104,8 +107,8 @@ struct WorkEstimate {
 /// small), zeros, denormal, iota, tails(deviation, p, size), spike(deviation,
 /// value), shiftednormal(low, high, deviation), shifteduniform(low, high,
 /// half), sines(low, high), zipf(low, high), sorted(low, high), reversed(low,
-/// high), gram(rows), drifting(mean, deviation). docs/formats/task.md says what
-/// each is.
+/// high), gram(rows), drifting(mean, deviation), specials(nans, infinities).
+/// docs/formats/task.md says what each is.
 struct FillRecipe {
   std::string family = "normal";
   std::vector<double> parameters;

@@ -18,6 +18,7 @@
 #include "fsr/Core/TaskStrength.h"
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -87,10 +88,18 @@ struct EvaluateRequest {
   EvaluateOptions options;
 };
 
+/// How far the test of a task is.
+struct StrengthProgress {
+  unsigned done = 0, of = 0; ///< Dummies.
+  double secondsLeft = 0;    ///< About; 0: not known.
+};
+
 struct StrengthRequest {
   const KernelTask *task = nullptr;
   std::string referenceImage;
   uint64_t seed = 0;
+  /// May be empty. Called by the thread that tests.
+  std::function<void(const StrengthProgress &)> progress = nullptr;
 };
 
 struct EvaluateResult {

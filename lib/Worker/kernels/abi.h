@@ -50,7 +50,8 @@ enum FsrFamily {
   FsrZipf,
   FsrSorted,
   FsrReversed,
-  FsrGram
+  FsrGram,
+  FsrSpecials
 };
 
 enum FsrMode { FsrBits, FsrValue, FsrBound };
@@ -77,6 +78,26 @@ struct FsrCompare {
   double factor, tiny;
   FsrLayout layout;
   FsrU32 element, mode, hasPoison;
+};
+
+// What a dummy writes. Elements that the original leaves alone stay.
+enum FsrRule {
+  FsrPlayBits,     // `bits`.
+  FsrPlayRight,    // The original's, where `limit` and `unit` let it.
+  FsrPlayReversed, // The original's, from the end.
+  FsrPlayOther,    // What stands in `other`.
+  FsrPlayNormal,   // Normal numbers of `mean` and `deviation`.
+  FsrPlayAdd       // What stands there, and the original's.
+};
+
+struct FsrPlay {
+  FsrU64 out, right, other;
+  FsrU64 count, poison, bits, seed;
+  FsrU64 limit; // Elements from this one on stay.
+  FsrU64 unit;  // Of every two runs of so many elements one stays; 0: none.
+  double mean, deviation;
+  FsrLayout layout, otherLayout;
+  FsrU32 element, rule, hasPoison;
 };
 
 struct FsrDifference {

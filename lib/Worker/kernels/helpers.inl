@@ -2,9 +2,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The bodies of the worker's helper kernels: fill, poison, guard zones, hash,
-// mask, row maximum, compare, flush, spin, stamp. nvcc compiles them through
-// helpers.cu to the PTX that is committed beside; the unit tests compile the
-// same text for the host, as one thread of one warp of one lane. The includer
+// mask, row maximum, compare, play, flush, spin, stamp. nvcc compiles them
+// through helpers.cu to the PTX that is committed beside; the unit tests compile
+// the same text for the host, as one thread of one warp of one lane. The includer
 // defines
 //
 //   FSR_KERNEL(name)         how a kernel's head begins
@@ -103,6 +103,19 @@ FSR_DEVICE FsrU64 fsrZipf(const FsrWords &random, FsrU64 span) {
   return place < span ? place : span - 1;
 }
 
+FSR_DEVICE FsrU64 fsrQuietNaN(FsrU32 element) {
+  switch (element) {
+  case FsrF16:
+    return 0x7E00u;
+  case FsrBF16:
+    return 0x7FC0u;
+  case FsrF32:
+    return 0x7FC00000u;
+  default:
+    return 0x7FF8000000000000ull;
+  }
+}
+
 FSR_DEVICE FsrU64 fsrElementBits(const FsrFill &f, FsrU64 index) {
   FsrWords random = fsrPhilox(f.seed, index, 0);
   double value = 0;
@@ -126,6 +139,24 @@ FSR_DEVICE FsrU64 fsrElementBits(const FsrFill &f, FsrU64 index) {
     one.family = FsrNormal;
     one.a = 0;
     one.b = f.a;
+    break;
+  }
+  case FsrSpecials: {
+    FsrWords kind = fsrPhilox(f.seed, index, 4);
+    FsrWords place = fsrPhilox(f.seed, 0, 5);
+    FsrU64 certain = ((FsrU64)place.w[0] << 32) | place.w[1];
+    double drawn = (double)kind.w[0] / 4294967296.0;
+    if (index == certain % f.count) // Where chance alone might draw none.
+      drawn *= f.a + f.b;
+    if (drawn < f.a)
+      return fsrQuietNaN(f.element);
+    continuous = drawn >= f.a + f.b;
+    value = fsrDouble(0x7FF0000000000000ull);
+    if (kind.w[1] & 1)
+      value = -value;
+    one.family = FsrNormal;
+    one.a = 0;
+    one.b = 1;
     break;
   }
   case FsrShiftedNormal:
@@ -395,6 +426,74 @@ FSR_KERNEL(fsr_compare)(FsrCompare c) {
   if (failing) {
     fsrAtomicAdd(&result->failing, failing);
     fsrAtomicMin(&result->first, first);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Dummies
+//===----------------------------------------------------------------------===//
+
+// Rounded, and brought into the range of an integer type.
+FSR_DEVICE FsrU64 fsrNearest(double value, FsrU32 element) {
+  if (fsrIsFloat(element))
+    return fsrFromDouble(value, element);
+  if (element == FsrI1)
+    return value >= 0.5 ? 1 : 0;
+  // The largest double below 2^63 is what a 64-bit integer can take.
+  double most = (double)(1ull << (8 * fsrSize(element) - 1));
+  double largest = fsrSize(element) == 8 ? 9223372036854774784.0 : most - 1;
+  value += value < 0 ? -0.5 : 0.5;
+  if (fsrIsNaN(value))
+    value = 0;
+  value = value < -most ? -most : value > largest ? largest : value;
+  return (FsrU64)(FsrI64)value;
+}
+
+FSR_KERNEL(fsr_play)(FsrPlay p) {
+  FsrU32 size = fsrSize(p.element);
+  for (FsrU64 i = FSR_THREAD; i < p.count; i += FSR_THREADS) {
+    FsrU64 offset = fsrOffset(p.layout, i);
+    FsrU64 right = fsrLoad(p.right, offset, size), bits = right;
+    if (p.hasPoison && right == p.poison)
+      continue; // The original leaves it alone.
+    switch (p.rule) {
+    case FsrPlayBits:
+      bits = p.bits;
+      break;
+    case FsrPlayRight:
+      if (i >= p.limit || (p.unit && (i / p.unit) % 2))
+        continue;
+      break;
+    case FsrPlayReversed:
+      bits = fsrLoad(p.right, fsrOffset(p.layout, p.count - 1 - i), size);
+      if (p.hasPoison && bits == p.poison)
+        continue;
+      break;
+    case FsrPlayOther:
+      bits = fsrLoad(p.other, fsrOffset(p.otherLayout, i), size);
+      break;
+    case FsrPlayNormal: {
+      FsrWords random = fsrPhilox(p.seed, i, 5);
+      float u, v;
+      fsrUnit(random.w[0], random.w[1], &u);
+      fsrUnit(random.w[2], random.w[3], &v);
+      bits =
+          fsrNearest(p.mean + p.deviation * (double)(fsrSqrt(-2 * fsrLog(u)) *
+                                                     fsrCosPi(2 * v)),
+                     p.element);
+      break;
+    }
+    default: {
+      FsrU64 there = fsrLoad(p.out, offset, size);
+      bits = fsrIsFloat(p.element)
+                 ? fsrFromDouble(fsrToDouble(there, p.element) +
+                                     fsrToDouble(right, p.element),
+                                 p.element)
+                 : there + right;
+      break;
+    }
+    }
+    fsrStore(p.out, offset, size, bits);
   }
 }
 

@@ -82,11 +82,25 @@ TEST(KernelTask, EveryFieldComesBack) {
   EXPECT_TRUE(back.work.exactOnIntegers);
   EXPECT_TRUE(back.work.movesOnly);
   EXPECT_TRUE(back.work.addsAtomically);
+  EXPECT_EQ(back.work.finiteOnly, "it says so");
   ASSERT_EQ(back.workload.size(), 2u);
   EXPECT_EQ(back.workload[0].name, "usual");
   EXPECT_EQ(back.workload[0].weight, 0.75);
   EXPECT_EQ(back.workload[0].fills[1].family, "integers");
   EXPECT_EQ(back.workload[0].fills[1].parameters, (std::vector<double>{-4, 4}));
+}
+
+TEST(KernelTask, WhatDoesNotSayIsFiniteOnly) {
+  llvm::json::Value json = toJSON(sampleTask());
+  llvm::json::Object *work = json.getAsObject()->getObject("work");
+  (*work)["finite_only"] = "";
+  KernelTask back;
+  llvm::json::Path::Root root("task");
+  ASSERT_TRUE(fromJSON(json, back, root));
+  EXPECT_EQ(back.work.finiteOnly, "");
+  work->erase("finite_only");
+  ASSERT_TRUE(fromJSON(json, back, root));
+  EXPECT_EQ(back.work.finiteOnly, "the task does not say what they lead to");
 }
 
 TEST(KernelTask, UnknownKeysAreIgnored) {

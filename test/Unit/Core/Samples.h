@@ -177,7 +177,7 @@ inline KernelTask sampleTask() {
   task.launchMlir = "gpu.launch_func";
   task.facts = {"x is aligned to 16 bytes", "y is written"};
   task.fastMath = true;
-  task.work = {1.5e9, 123456789, 2.5, 1024, true, true, true};
+  task.work = {1.5e9, 123456789, 2.5, 1024, true, true, true, "it says so"};
   WorkloadCase first{"usual", 0.75, {}}, second{"zeros", 2, {}};
   first.fills = {{"normal", {3, 5}},
                  {"integers", {-4, 4}},

@@ -69,7 +69,7 @@ TEST_F(HelpersTest, PtxIsWholeAndNamesNoFile) {
     EXPECT_TRUE(ptx.contains(part)) << part.str();
   for (llvm::StringRef part : {".file", "/tmp", "//", ".extern"})
     EXPECT_FALSE(ptx.contains(part)) << part.str();
-  EXPECT_EQ(ptx.count(".visible .entry"), 11u);
+  EXPECT_EQ(ptx.count(".visible .entry"), 12u);
 }
 
 // The published first vector of Philox4x32-10: key and counter zero.
@@ -224,6 +224,30 @@ TEST_F(HelpersTest, TailsAndSpikes) {
     EXPECT_LT(std::fabs(values[places.back() ? 0 : 1]), 6.0f);
   }
   EXPECT_FALSE(places[0] == places[1] && places[1] == places[2]);
+}
+
+TEST_F(HelpersTest, SpecialsAreSprinkled) {
+  size_t nans = 0, plus = 0, minus = 0;
+  for (float v :
+       filled<float>(FsrSpecials, ElementType::F32, 0.1, 0.2, 20000)) {
+    nans += std::isnan(v);
+    plus += v == HUGE_VALF;
+    minus += v == -HUGE_VALF;
+    if (std::isfinite(v))
+      ASSERT_LT(std::fabs(v), 8);
+  }
+  EXPECT_NEAR(nans / 2e4, 0.1, 0.01);
+  EXPECT_NEAR(plus / 2e4, 0.1, 0.01);
+  EXPECT_NEAR(minus / 2e4, 0.1, 0.01);
+  // One there is in every buffer, however small.
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    auto few = filled<double>(FsrSpecials, ElementType::F64, 1e-9, 0, 50, seed);
+    EXPECT_EQ(llvm::count_if(few, [](double v) { return std::isnan(v); }), 1);
+    auto bits = filled<uint16_t>(FsrSpecials, ElementType::F16, 1, 0, 3, seed);
+    EXPECT_EQ(bits, std::vector<uint16_t>(3, 0x7E00));
+    bits = filled<uint16_t>(FsrSpecials, ElementType::BF16, 0, 1, 1, seed);
+    EXPECT_EQ(bits[0] & 0x7FFF, 0x7F80);
+  }
 }
 
 TEST_F(HelpersTest, MeansAndFactorsAreDrawnOnceAFilling) {

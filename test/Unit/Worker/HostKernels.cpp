@@ -72,6 +72,8 @@ bool fsr::runHostHelper(llvm::StringRef name, llvm::ArrayRef<void *> p,
     fsr_row_maximum(get<FsrCompare>(p, 0));
   else if (name == "fsr_compare")
     fsr_compare(get<FsrCompare>(p, 0));
+  else if (name == "fsr_play")
+    fsr_play(get<FsrPlay>(p, 0));
   else if (name == "fsr_flush")
     fsr_flush(get<FsrU64>(p, 0), get<FsrU64>(p, 1), get<FsrU32>(p, 2));
   else if (name == "fsr_spin")

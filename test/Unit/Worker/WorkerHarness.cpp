@@ -17,14 +17,14 @@
 
 namespace fsr {
 
-RunningWorker::RunningWorker(Backend &backend,
-                             const SanitizerSetup *sanitizer) {
+RunningWorker::RunningWorker(Backend &backend, const SanitizerSetup *sanitizer,
+                             bool asGpu) {
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0)
     abort();
   fd = pair[0];
-  thread = std::thread([this, &backend, sanitizer, end = pair[1]] {
-    status = serveDevice(backend, end, end, sanitizer);
+  thread = std::thread([this, &backend, sanitizer, asGpu, end = pair[1]] {
+    status = serveDevice(backend, end, end, sanitizer, asGpu);
     close(end);
   });
 }

@@ -32,7 +32,8 @@ T *pointerOf(llvm::ArrayRef<void *> params, size_t i) {
 class RunningWorker {
 public:
   explicit RunningWorker(Backend &backend,
-                         const SanitizerSetup *sanitizer = nullptr);
+                         const SanitizerSetup *sanitizer = nullptr,
+                         bool asGpu = false);
   ~RunningWorker();
   void send(llvm::json::Object header, std::string blob = "");
   /// The next event; none where the worker closed.
