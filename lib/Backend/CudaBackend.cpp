@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CudaDriver.h"
+#include "Nvml.h"
 
 #include "fsr/Backend/Backend.h"
 #include "fsr/Support/Counted.h"
@@ -56,6 +57,7 @@ public:
   ~CudaBackend() override { driver.primaryCtxRelease(device); }
 
   llvm::Expected<BackendProperties> properties() override;
+  llvm::Expected<GpuState> gpuState() override;
 
   llvm::Expected<DevicePointer> allocate(size_t bytes) override {
     Pointer pointer = 0;
@@ -256,6 +258,9 @@ private:
   const cuda::Device device;
   const Handle context;  ///< The primary one, retained by this object.
   bool hasPools = false; ///< Stream-ordered allocation.
+  /// Opened when it is first asked for; null, and why, where it cannot be.
+  std::unique_ptr<Nvml> nvml;
+  std::string noNvml;
   std::mutex mutex;
   /// Dynamic shared bytes that a function was last allowed.
   llvm::DenseMap<Handle, unsigned> optedIn;
@@ -322,6 +327,23 @@ llvm::Expected<BackendProperties> CudaBackend::properties() {
                   std::to_string(version % 1000 / 10);
   result.chip = "sm_" + std::to_string(major * 10 + minor);
   return result;
+}
+
+llvm::Expected<GpuState> CudaBackend::gpuState() {
+  if (!nvml && noNvml.empty()) {
+    char bus[64] = {};
+    if (!driver.deviceGetPciBusId ||
+        driver.deviceGetPciBusId(bus, sizeof(bus) - 1, device)) {
+      noNvml = "no NVML: the CUDA driver does not tell where its GPU is";
+    } else if (auto opened = Nvml::open(bus)) {
+      nvml = std::move(*opened);
+    } else {
+      noNvml = llvm::toString(opened.takeError());
+    }
+  }
+  if (!nvml)
+    return makeError(ErrorKind::Unavailable, noNvml);
+  return nvml->state();
 }
 
 llvm::Expected<ModuleHandle> CudaBackend::loadModule(llvm::StringRef image,

@@ -193,6 +193,8 @@ struct Driver {
   /// 16 bytes, those of a part of a GPU where it is one. Since CUDA 11.4; null
   /// in an older driver.
   Result (*deviceGetUuid)(unsigned char *, Device) = nullptr;
+  /// Null in a driver that cannot tell where its GPU is.
+  Result (*deviceGetPciBusId)(char *, int, Device) = nullptr;
 
   /// Loads libcuda.so.1 and initialises it. Errors (Unavailable): the library
   /// or one of its symbols is missing, or there is no GPU.

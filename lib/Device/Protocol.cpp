@@ -225,6 +225,10 @@ Value fsr::toJSON(const WireEvaluate &value) {
     object["candidate_ptx"] = value.candidatePtxHash;
   if (!value.cloneHash.empty())
     object["clone"] = value.cloneHash;
+  if (value.options.confirm)
+    object["confirm"] = true;
+  if (value.options.raceOnly)
+    object["race_only"] = true;
   return object;
 }
 
@@ -246,6 +250,8 @@ bool fsr::fromJSON(const Value &json, WireEvaluate &value, Path path) {
       !map.mapOptional("clone", value.cloneHash) ||
       !map.map("plan", value.plan) || !map.map("seed", seed) ||
       !map.map("full", options.full) || !map.map("measure", options.measure) ||
+      !map.mapOptional("confirm", options.confirm) ||
+      !map.mapOptional("race_only", options.raceOnly) ||
       !map.map("max_pairs", options.maxPairs) ||
       !map.map("gpu_seconds", options.gpuSeconds) ||
       !map.mapOptional("reference_resources", value.referenceResources) ||
@@ -338,6 +344,15 @@ static bool isSound(const Measurement &value, Path path) {
     path.report("expected medians and ratios above 0");
     return false;
   }
+  if (!llvm::all_of(value.originalCycles, positive) ||
+      !llvm::all_of(value.candidateCycles, positive)) {
+    path.report("expected cycles above 0");
+    return false;
+  }
+  if (value.conditions && value.conditions->clockLimits.size() > 64) {
+    path.field("conditions").report("expected at most 64 clock limits");
+    return false;
+  }
   if (value.droppedPairs < 0 || value.batch < 1 || value.smClockMhz < 0) {
     path.report("expected counts from 0 and a batch from 1");
     return false;
@@ -367,6 +382,12 @@ bool fsr::fromJSON(const Value &json, EvaluateResult &value, Path path) {
       return false;
     measurement->device = scrubPeerText(measurement->device, maxNameBytes);
     measurement->driver = scrubPeerText(measurement->driver, maxNameBytes);
+    if (measurement->conditions) {
+      Conditions &known = *measurement->conditions;
+      known.driver = scrubPeerText(known.driver, maxNameBytes);
+      for (std::string &limit : known.clockLimits)
+        limit = scrubPeerText(limit, maxNameBytes);
+    }
   }
   value.measurement = std::move(measurement);
 

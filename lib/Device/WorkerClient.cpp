@@ -507,7 +507,10 @@ WorkerClient::readResult(const Frame &frame, const EvaluateOptions &options) {
     if (!result.measurement || result.measurement->originalUs.empty())
       return corrupt("worker: result is accepted and has no measurement");
     const Measurement &m = *result.measurement;
-    if (judge({m.speedup, m.speedupLow, m.speedupHigh}, m.noiseFloor) !=
+    // A model has no noise, and no margin.
+    bool isModel = description && description->isVirtual;
+    double margin = isModel ? 0 : acceptanceMargin(m.noiseFloor);
+    if (judge({m.speedup, m.speedupLow, m.speedupHigh}, margin) !=
         Verdict::Accepted)
       return corrupt("worker: result is accepted, but its samples say no gain "
                      "beyond noise");
@@ -674,6 +677,10 @@ WorkerClient::evaluate(const EvaluateRequest &request) {
   wire.options = request.options;
   wire.referenceResources = request.referenceResources;
   wire.candidateResources = request.candidateResources;
+
+  // What earlier candidates left in a process has no part in what is told.
+  if (wire.options.confirm && child)
+    retire();
 
   std::vector<Loss> losses;
   // A worker may end after its last answer, as one whose context is dead does.

@@ -326,7 +326,9 @@ llvm::Expected<bool> Evaluation::runAll() {
   if (!goesOn || !*goesOn)
     return goesOn;
   if (request.options.measure) {
-    goesOn = virtualDevice ? model() : measure();
+    goesOn = virtualDevice             ? model()
+             : request.options.confirm ? confirm()
+                                       : measure();
     if (!goesOn || !*goesOn)
       return goesOn;
     // Of timed launches few are looked at one by one.
@@ -337,7 +339,8 @@ llvm::Expected<bool> Evaluation::runAll() {
       if (!goesOn || !*goesOn)
         return goesOn;
     }
-    if (result.verdict != Verdict::Accepted)
+    if (result.verdict != Verdict::Accepted || request.options.raceOnly ||
+        (request.options.confirm && !virtualDevice))
       return true;
   }
   if (!request.options.full)

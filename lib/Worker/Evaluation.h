@@ -19,6 +19,7 @@
 #include "Beside.h"
 #include "CloneValues.h"
 #include "Launch.h"
+#include "RaceRule.h"
 #include "TrueValues.h"
 
 #include "fsr/Backend/VirtualBackend.h"
@@ -42,6 +43,9 @@ class KnownAnswers;
 
 /// What the worker says of its device.
 DeviceDescription describeDevice(const BackendProperties &facts);
+
+/// A device on which an original differs from itself by more tells nothing.
+constexpr double noiseTooLarge = 0.10;
 
 class Evaluation {
 public:
@@ -68,11 +72,6 @@ public:
   bool contextDead() const { return dead; }
 
 private:
-  /// One pair member.
-  struct Sample {
-    double microseconds = 0; ///< A launch.
-    double clockMhz = 0;     ///< 0: not known.
-  };
   enum class Who { Original, Candidate };
 
   // Evaluation.cpp
@@ -206,20 +205,34 @@ private:
   // Sanitizer.cpp
   llvm::Expected<bool> sanitize();
 
-  // Measure.cpp
+  // Sample.cpp
   llvm::Error launchTimed(Who who);
+  llvm::Expected<RaceSample> sample(Who who);
+  llvm::Error warmUp();
+  llvm::Error refresh();
+  double budgetLeftMs() const;
+
+  // Measure.cpp
   llvm::Expected<bool> measure();
+  llvm::Error prepareTiming();
   llvm::Expected<bool> quickTimes(std::vector<double> originals,
                                   std::vector<double> candidates);
-  llvm::Expected<Sample> sample(Who who);
-  llvm::Error warmUp();
-  llvm::Expected<bool> race(double noise);
   llvm::Expected<bool> checkTimedOutput(bool candidateStashed);
   llvm::Expected<bool> checkHostClock();
   llvm::Expected<bool> checkPhysics();
-  llvm::Error refresh();
   void summarise(double confidence);
-  double budgetLeftMs() const;
+
+  // Race.cpp
+  llvm::Error chooseBatch();
+  llvm::Expected<double> findNoise();
+  llvm::Expected<bool> runPairs(RaceRule &rule, Verdict &verdict);
+  llvm::Expected<bool> race(double noise);
+  void take(RaceRule &rule, double noise);
+  void noteConditions();
+  void addConditionsCheck();
+
+  // Confirm.cpp
+  llvm::Expected<bool> confirm();
 
   /// Set: what is run in the candidate's place.
   std::unique_ptr<DummyState> dummy;
@@ -303,8 +316,12 @@ private:
   double holdUs = 100;
   int64_t batch = 1;
   bool inPlace = false;
+  bool warmCache = false; ///< The launch before is the same kernel's.
   InputSet timingSet;
+  size_t timingCase = 0; ///< Of the workload.
   unsigned timingSets = 0;
+  bool steadyClock = true;
+  std::string noConditions; ///< Why the device's state is not known.
   Deadline::Clock::time_point timingStart;
   double budgetMs = 0;
 };

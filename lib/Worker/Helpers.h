@@ -12,6 +12,7 @@
 #ifndef FSR_LIB_WORKER_HELPERS_H
 #define FSR_LIB_WORKER_HELPERS_H
 
+#include "TimingSession.h"
 #include "kernels/abi.h"
 
 #include "fsr/Backend/Backend.h"
@@ -25,8 +26,10 @@ struct ZoneDamage {
   uint64_t first = 0, last = 0; ///< Offsets into the zone.
 };
 
-struct SpinReading {
-  double clockMhz = 0;
+/// What the multiprocessors' own clocks tell of a sample; 0: not known.
+struct ClockReading {
+  double clockMhz = 0; ///< From the hold to the second stamp.
+  double cycles = 0;   ///< Between the stamps.
 };
 
 class Helpers {
@@ -39,6 +42,7 @@ public:
   Backend &backend() { return device; }
   StreamHandle stream() const { return queue; }
   const BackendProperties &properties() const { return facts; }
+  TimingSession &timing() { return session; }
 
   llvm::Error fill(const FsrFill &fill);
   llvm::Error poison(DevicePointer to, uint64_t count, unsigned elementBytes,
@@ -60,8 +64,10 @@ public:
   llvm::Expected<FsrJudgement> judge(FsrJudge judge);
   llvm::Error flush(DevicePointer to, uint64_t bytes, uint32_t value);
   llvm::Error spin(double microseconds);
-  /// Of the last `spin`, which must have ended.
-  llvm::Expected<SpinReading> spinReading();
+  /// Reads the clocks of all multiprocessors; `after` what is timed, or before.
+  llvm::Error stamp(bool after);
+  /// Of the last `spin` and the stamps since. What was queued is waited for.
+  llvm::Expected<ClockReading> clockReading();
   llvm::Error copy(DevicePointer to, DevicePointer from, uint64_t bytes);
   llvm::Error clear(DevicePointer at, uint64_t bytes);
   llvm::Error synchronize();
@@ -83,6 +89,7 @@ private:
     Judge,
     Flush,
     Spin,
+    Stamp,
     NumKernels
   };
   llvm::Error launch(Kernel kernel, uint64_t items,
@@ -91,11 +98,14 @@ private:
 
   Backend &device;
   BackendProperties facts;
+  TimingSession session;
   StreamHandle queue = nullptr;
   ModuleHandle module = nullptr;
   std::array<FunctionHandle, NumKernels> functions{};
-  DevicePointer result = 0;     ///< 128 bytes.
-  DevicePointer spinResult = 0; ///< 16 bytes; outlives other results.
+  DevicePointer result = 0; ///< 128 bytes.
+  /// A spin's result, and the slots of both stamps; outlives other results.
+  DevicePointer clocks = 0;
+  uint64_t turn = 0; ///< Of the stamps.
 };
 
 /// The code of a fill family for the kernels; nothing for an unknown one.

@@ -257,8 +257,8 @@ std::vector<InputSet> InputPlan::battery() const {
   return sets;
 }
 
-InputSet InputPlan::timing(unsigned i) const {
-  return base("the workload's own, fresh while timing", TimingBase + i, 0);
+InputSet InputPlan::timing(unsigned i, size_t which) const {
+  return base("the workload's own, fresh while timing", TimingBase + i, which);
 }
 
 } // namespace fsr

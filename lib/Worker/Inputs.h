@@ -45,8 +45,8 @@ public:
   /// Normal numbers with NaN and infinities among them. Empty where no float
   /// buffer is read.
   std::vector<InputSet> special() const;
-  /// The `i`-th fresh set for timing.
-  InputSet timing(unsigned i) const;
+  /// The `i`-th fresh set for timing, of a case of the workload.
+  InputSet timing(unsigned i, size_t which = 0) const;
 
 private:
   InputSet base(llvm::StringRef words, uint64_t index, size_t which) const;

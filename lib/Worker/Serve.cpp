@@ -34,8 +34,10 @@ public:
     for (auto known = images.begin(); known != images.end(); ++known) {
       if (known->first != hash)
         continue;
-      images.push_back(std::move(*known));
+      // Not the other way round: adding invalidates the iterator.
+      std::pair<std::string, std::string> kept = std::move(*known);
       images.erase(known);
+      images.push_back(std::move(kept));
       return;
     }
     bytes += image.size();

@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace fsr {
 
@@ -69,6 +70,16 @@ struct BackendProperties {
   bool isVirtual = false;
 };
 
+/// The GPU at one moment, as its management library tells; -1: not told.
+struct GpuState {
+  std::string driver; ///< "580.65.06"
+  int64_t clockMhz = -1, memoryClockMhz = -1, temperatureC = -1;
+  double powerWatts = -1, powerLimitWatts = -1;
+  /// What holds the clock down: "power cap", "thermal slowdown"...
+  std::vector<std::string> clockLimits;
+  int64_t otherProcesses = -1; ///< Computing there beside this one.
+};
+
 struct BackendLaunch {
   FunctionHandle function = nullptr;
   llvm::StringRef name; ///< For messages.
@@ -90,6 +101,9 @@ public:
   virtual VirtualDevice *virtualDevice() { return nullptr; }
 
   virtual llvm::Expected<BackendProperties> properties() = 0;
+  /// Takes milliseconds. An error (Unavailable) says in one line why nothing is
+  /// known; that is no fault.
+  virtual llvm::Expected<GpuState> gpuState();
 
   /// No bytes give a valid pointer too.
   virtual llvm::Expected<DevicePointer> allocate(size_t bytes) = 0;

@@ -63,6 +63,14 @@ struct EvaluateOptions {
   /// one that would become the best.
   bool full = true;
   bool measure = true;
+  /// For a candidate that was accepted: in place of the race, at least thirty
+  /// pairs on fresh inputs of every case of the workload, with a cold and with
+  /// a warm cache, in a process that has run nothing before. The measurement of
+  /// the result is what may be told.
+  bool confirm = false;
+  /// The verdict is the race's: its winner is not put to the full checks, and
+  /// the evidence is worth nothing. For studies of the race.
+  bool raceOnly = false;
   int64_t maxPairs = 128;
   double gpuSeconds = 0; ///< 0: no limit.
 };

@@ -14,6 +14,7 @@
 //   {"op":"evaluate","task":{…},"reference":H,"candidate":H,
 //    "reference_ptx":H?,"candidate_ptx":H?,"clone":H?,"plan":{…},
 //    "seed":"hex","full":true,"measure":true,"max_pairs":128,"gpu_seconds":0,
+//    "confirm":true?,"race_only":true?,
 //    "reference_resources":[…]?,"candidate_resources":[…]?}
 //       -> any number of {"event":"started","phase":P,"deadline_ms":N}
 //       -> {"event":"result","verdict":V,"message":M,"measurement":{…}?,

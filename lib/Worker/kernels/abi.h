@@ -131,4 +131,16 @@ struct FsrJudgement {
   double ofOriginal, ofCandidate, ofUlp;
 };
 
+/// What a hold saw of its multiprocessor's clock: clocks and nanoseconds that
+/// passed, and both at its start.
+struct FsrSpin {
+  FsrU64 clocks, passed, multiprocessor, clock, nanos;
+};
+
+/// One multiprocessor's clock as the stamp began, and then both clocks at a
+/// step of the nanoseconds.
+struct FsrStamp {
+  FsrU64 turn, first, clock, nanos;
+};
+
 #endif // FSR_LIB_WORKER_KERNELS_ABI_H

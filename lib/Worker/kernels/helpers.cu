@@ -36,6 +36,11 @@ FSR_DEVICE unsigned long long fsrNanos() {
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(value)::"memory");
   return value;
 }
+FSR_DEVICE unsigned fsrMultiprocessor() {
+  unsigned value;
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(value));
+  return value;
+}
 FSR_DEVICE float fsrLog(float x) { return logf(x); }
 FSR_DEVICE double fsrLog(double x) { return log(x); }
 FSR_DEVICE float fsrExp(float x) { return expf(x); }

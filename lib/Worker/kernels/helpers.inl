@@ -2,18 +2,18 @@
 //===----------------------------------------------------------------------===//
 //
 // The bodies of the worker's helper kernels: fill, poison, guard zones, hash,
-// mask, row maximum, compare, play, widen, row error, judge, flush, spin. nvcc
-// compiles them through helpers.cu to the PTX that is committed beside; the
-// unit tests compile the same text for the host, as one thread of one warp of
-// one lane. The includer
+// mask, row maximum, compare, play, widen, row error, judge, flush, spin, stamp.
+// nvcc compiles them through helpers.cu to the PTX that is committed beside; the
+// unit tests compile the same text for the host, as one thread of one warp of one
+// lane. The includer defines
 //
 //   FSR_KERNEL(name)         how a kernel's head begins
 //   FSR_DEVICE               how a function's head begins
 //   FSR_THREAD, FSR_THREADS  index and number of threads, 64-bit
 //   FSR_LANE, FSR_LANES      index and number of lanes in a warp
 //   fsrWarpMax, fsrAtomicAdd (also of a double), fsrAtomicMin, fsrAtomicMax,
-//   fsrClock, fsrNanos, fsrLog, fsrExp, fsrSqrt, fsrCosPi (each for float and
-//   double)
+//   fsrClock, fsrNanos, fsrMultiprocessor, fsrLog, fsrExp, fsrSqrt, fsrCosPi (each
+//   for float and double)
 //
 // Offsets and counts are in elements; an element has 1, 2, 4 or 8 bytes and is
 // aligned to no more than that.
@@ -617,12 +617,41 @@ FSR_KERNEL(fsr_flush)(FsrU64 to, FsrU64 words, FsrU32 value) {
     ((FsrU32 *)to)[i] = value + (FsrU32)i;
 }
 
-// Holds the stream for about `nanos`, and tells how many clocks and nanoseconds
-// of the device that took: their quotient is the clock rate. One thread.
+// Waits until the device's nanoseconds step, and reads both clocks there: some
+// devices count them in steps of a microsecond. Gives up where they stand.
+FSR_DEVICE void fsrTick(FsrU64 *clock, FsrU64 *nanos) {
+  FsrU64 before = fsrNanos();
+  *nanos = before;
+  for (int i = 0; i < 1024 && *nanos == before; ++i)
+    *nanos = fsrNanos();
+  *clock = fsrClock();
+}
+
+// Holds the stream for about `nanos`. One thread.
 FSR_KERNEL(fsr_spin)(FsrU64 nanos, FsrU64 result) {
-  FsrU64 start = fsrNanos(), clock = fsrClock(), now = start;
+  FsrU64 start, clock;
+  fsrTick(&clock, &start);
+  FsrU64 now = start;
   while (now - start < nanos)
     now = fsrNanos();
-  ((FsrU64 *)result)[0] = fsrClock() - clock;
-  ((FsrU64 *)result)[1] = now - start;
+  FsrSpin *to = (FsrSpin *)result;
+  to->multiprocessor = fsrMultiprocessor();
+  to->clock = clock;
+  to->nanos = start;
+  to->clocks = fsrClock() - clock;
+  to->passed = now - start;
+}
+
+// What each multiprocessor's clock shows; a block of one thread on each.
+// `turn` tells these stamps from those of other samples.
+FSR_KERNEL(fsr_stamp)(FsrU64 to, FsrU64 slots, FsrU64 turn) {
+  FsrU64 first = fsrClock();
+  FsrU64 own = fsrMultiprocessor();
+  if (own >= slots)
+    return;
+  FsrStamp stamp;
+  fsrTick(&stamp.clock, &stamp.nanos);
+  stamp.first = first;
+  stamp.turn = turn;
+  ((FsrStamp *)to)[own] = stamp;
 }

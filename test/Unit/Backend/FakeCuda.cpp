@@ -110,6 +110,11 @@ FAKE int cuDeviceGetUuid_v2(unsigned char *bytes, int device) {
   bytes[15] = static_cast<unsigned char>(device);
   return 0;
 }
+FAKE int cuDeviceGetPCIBusId(char *bus, int size, int) {
+  ENTER;
+  snprintf(bus, size_t(size), "0000:1B:00.0");
+  return 0;
+}
 FAKE int cuDeviceGetAttribute(int *value, int attribute, int) {
   ENTER;
   return give(value, attribute == 75 ? 9 : attribute == 76 ? 0 : attribute);

@@ -77,6 +77,8 @@ TEST(Protocol, EvaluateComesBackWithoutTexts) {
   EXPECT_EQ(back.options.maxPairs, 7);
   EXPECT_FALSE(back.options.full);
   EXPECT_EQ(back.options.gpuSeconds, 1.5);
+  EXPECT_FALSE(back.options.confirm);
+  EXPECT_FALSE(back.options.raceOnly);
   EXPECT_TRUE(back.referenceResources.empty());
   ASSERT_EQ(back.candidateResources.size(), 1u);
   EXPECT_EQ(back.candidateResources[0].registers, 77);
@@ -91,6 +93,20 @@ TEST(Protocol, EvaluateComesBackWithoutTexts) {
   EXPECT_EQ(back.task.reference.ptx + back.task.reference.mlir +
                 back.task.kernelMlir + back.task.launchMlir,
             "");
+}
+
+TEST(Protocol, EvaluateMayAskForTheRaceOrItsConfirmation) {
+  WireEvaluate wire = smallEvaluate(), back;
+  wire.options.confirm = true;
+  ASSERT_EQ(refusal(toJSON(wire), back), "");
+  EXPECT_TRUE(back.options.confirm);
+  EXPECT_FALSE(back.options.raceOnly);
+  wire.options.confirm = false;
+  wire.options.raceOnly = true;
+  WireEvaluate other;
+  ASSERT_EQ(refusal(toJSON(wire), other), "");
+  EXPECT_FALSE(other.options.confirm);
+  EXPECT_TRUE(other.options.raceOnly);
 }
 
 TEST(Protocol, EvaluateNamesThePtx) {
@@ -179,6 +195,16 @@ TEST(Protocol, ResultRefusals) {
   EXPECT_NE(refused([](auto &r) { r.measurement->candidateUs[0] = INFINITY; }),
             "");
   EXPECT_NE(refused([](auto &r) { r.measurement->speedup = NAN; }), "");
+  EXPECT_NE(refused([](auto &r) {
+              r.measurement->originalCycles = {1, 0};
+              r.measurement->candidateCycles = {1, 1};
+            }),
+            "");
+  EXPECT_NE(refused([](auto &r) {
+              r.measurement->conditions.emplace();
+              r.measurement->conditions->clockLimits.resize(65);
+            }),
+            "");
   EXPECT_NE(refused([](auto &r) { r.measurement->speedupLow = 3; }), "");
   EXPECT_NE(refused([](auto &r) { r.measurement->noiseFloor = -0.1; }), "");
   EXPECT_NE(refused([](auto &r) { r.measurement->batch = 0; }), "");

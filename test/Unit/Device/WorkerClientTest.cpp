@@ -478,6 +478,17 @@ TEST_F(WorkerClient, AWorkerThatReportedACrashIsNotUsedAgain) {
   EXPECT_EQ(starts(), 2u);
 }
 
+TEST_F(WorkerClient, AConfirmationIsOfAFreshProcess) {
+  ASSERT_EQ(open("none"), "");
+  EXPECT_TRUE(isAccepted(evaluate()));
+  request.options.confirm = true;
+  EXPECT_TRUE(isAccepted(evaluate()));
+  EXPECT_EQ(starts(), 2u);
+  request.options.confirm = false;
+  EXPECT_TRUE(isAccepted(evaluate()));
+  EXPECT_EQ(starts(), 2u);
+}
+
 TEST_F(WorkerClient, TheEndOfAWorkerDoesNotCountAgainstTheNextCandidate) {
   // It dies after it took the next request, and the next worker dies too, once.
   ASSERT_EQ(

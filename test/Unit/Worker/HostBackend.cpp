@@ -186,7 +186,7 @@ llvm::Error HostBackend::launch(const BackendLaunch &launch) {
     return error;
   Function &function = *static_cast<Function *>(launch.function);
   if (!function.kernel) {
-    if (!runHostHelper(function.name, launch.params, nanos))
+    if (!runHostHelper(function.name, launch.params, clock))
       return fail(500, "helper " + function.name);
     return llvm::Error::success();
   }
@@ -194,9 +194,15 @@ llvm::Error HostBackend::launch(const BackendLaunch &launch) {
     return fail(function.kernel->refusal,
                 "cuLaunchKernel '" + launch.name + "'");
   ++launches;
+  if (onLaunch)
+    onLaunch(*function.kernel);
   sticky = function.kernel->body(launch.params);
   double noise = std::uniform_real_distribution<>(-jitter, jitter)(random);
-  nanos += function.kernel->microseconds * 1000 * (1 + noise);
+  double before = clock.mhz;
+  if (function.kernel->clockMhz > 0)
+    clock.mhz = function.kernel->clockMhz;
+  clock.pass(function.kernel->microseconds * 1000 * (1 + noise));
+  clock.mhz = before;
   return llvm::Error::success();
 }
 
@@ -215,7 +221,7 @@ llvm::Error HostBackend::destroyEvent(EventHandle) {
   return state("cuEventDestroy");
 }
 llvm::Error HostBackend::record(EventHandle event, StreamHandle) {
-  *static_cast<double *>(event) = nanos;
+  *static_cast<double *>(event) = clock.nanos;
   return state("cuEventRecord");
 }
 llvm::Error HostBackend::synchronizeEvent(EventHandle) {
