@@ -186,6 +186,7 @@ bool fsr::fromJSON(const Value &json, DeviceDescription &value, Path path) {
 static Value withoutTexts(KernelTask task) {
   task.reference.mlir.clear();
   task.reference.ptx.clear();
+  task.reference.truePtx.clear();
   task.kernelMlir.clear();
   task.launchMlir.clear();
   return toJSON(task);
@@ -219,6 +220,8 @@ Value fsr::toJSON(const WireEvaluate &value) {
     object["reference_ptx"] = value.referencePtxHash;
   if (!value.candidatePtxHash.empty())
     object["candidate_ptx"] = value.candidatePtxHash;
+  if (!value.cloneHash.empty())
+    object["clone"] = value.cloneHash;
   return object;
 }
 
@@ -237,6 +240,7 @@ bool fsr::fromJSON(const Value &json, WireEvaluate &value, Path path) {
       !map.map("candidate", value.candidateHash) ||
       !map.mapOptional("reference_ptx", value.referencePtxHash) ||
       !map.mapOptional("candidate_ptx", value.candidatePtxHash) ||
+      !map.mapOptional("clone", value.cloneHash) ||
       !map.map("plan", value.plan) || !map.map("seed", seed) ||
       !map.map("full", options.full) || !map.map("measure", options.measure) ||
       !map.map("max_pairs", options.maxPairs) ||
@@ -252,9 +256,9 @@ bool fsr::fromJSON(const Value &json, WireEvaluate &value, Path path) {
     path.field("candidate").report("expected 64 hex digits");
     return false;
   }
-  for (auto [name, hash] :
-       {std::pair("reference_ptx", &value.referencePtxHash),
-        std::pair("candidate_ptx", &value.candidatePtxHash)})
+  for (auto [name, hash] : {std::pair("reference_ptx", &value.referencePtxHash),
+                            std::pair("candidate_ptx", &value.candidatePtxHash),
+                            std::pair("clone", &value.cloneHash)})
     if (!hash->empty() && !isHash(*hash)) {
       path.field(name).report("expected 64 hex digits");
       return false;

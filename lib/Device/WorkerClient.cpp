@@ -390,7 +390,8 @@ llvm::Error WorkerClient::sendImages(const EvaluateRequest &request,
   // A worker does without them, so they come before what must stay.
   for (auto [ptx, hash] :
        {std::pair(&request.referencePtx, &wire.referencePtxHash),
-        std::pair(&request.candidatePtx, &wire.candidatePtxHash)})
+        std::pair(&request.candidatePtx, &wire.candidatePtxHash),
+        std::pair(&request.cloneImage, &wire.cloneHash)})
     if (!hash->empty() && *hash != wire.referenceHash &&
         *hash != wire.candidateHash && !hasImage(*hash))
       if (llvm::Error error = sendImage(*ptx, *hash))
@@ -606,6 +607,8 @@ WorkerClient::evaluate(const EvaluateRequest &request) {
     wire.referencePtxHash = sha256(request.referencePtx);
   if (!request.candidatePtx.empty() && request.candidatePtx.size() <= mostPtx)
     wire.candidatePtxHash = sha256(request.candidatePtx);
+  if (!request.cloneImage.empty() && request.cloneImage.size() <= mostPtx)
+    wire.cloneHash = sha256(request.cloneImage);
   wire.plan = request.plan;
   wire.options = request.options;
   wire.referenceResources = request.referenceResources;

@@ -123,6 +123,8 @@ private:
   SearchOutcome outcome;
   DeviceDescription device;
   std::optional<Build> reference;
+  std::optional<Build> clone; ///< In f64.
+  std::string whyNoClone;
   /// The task with the workload that its dummies were held against.
   std::optional<KernelTask> tested;
   std::vector<Attempt> attempts; ///< As the store has them.
@@ -715,6 +717,16 @@ llvm::Error Searcher::ensureReference() {
   if (!build)
     return addContext(build.takeError(), "building the original kernel");
   reference = std::move(*build);
+  // Without the clone candidates are judged by what is left.
+  if (!task.reference.truePtx.empty()) {
+    KernelTask promoted = task;
+    promoted.reference.ptx = task.reference.truePtx;
+    build = services.buildReference(promoted);
+    if (build)
+      clone = std::move(*build);
+    else
+      whyNoClone = llvm::toString(build.takeError());
+  }
   return llvm::Error::success();
 }
 
@@ -745,6 +757,8 @@ llvm::Error Searcher::ensureStrength() {
     return makeError(ErrorKind::BadInput, outcome.weak);
   }
   tested = task;
+  if (!whyNoClone.empty())
+    tested->reference.noTruePtx = whyNoClone;
   tested->workload = outcome.strength->workload;
   return llvm::Error::success();
 }
@@ -761,6 +775,8 @@ llvm::Expected<EvaluateResult> Searcher::evaluate(const Contender &contender,
   request.candidateImage = device.imageOf(contender.build);
   request.referencePtx = reference->ptx;
   request.candidatePtx = contender.build.ptx;
+  if (clone)
+    request.cloneImage = device.imageOf(*clone);
   request.referenceResources = reference->resources;
   request.candidateResources = contender.build.resources;
   request.plan = contender.plan;

@@ -283,9 +283,12 @@ llvm::Expected<bool> Evaluation::prepare() {
   bool anyFloat = llvm::any_of(buffers->buffers(), [](const TaskBuffer &one) {
     return one.written() && isFloat(one.argument->element);
   });
-  if (anyFloat)
+  if (anyFloat) {
     trueValues = std::make_unique<TrueValues>(helpers, task,
                                               images.referencePtx, random());
+    clone = std::make_unique<CloneValues>(helpers, task, images.clone,
+                                          task.reference.noTruePtx);
+  }
   if (!images.candidatePtx.empty()) {
     // What cannot be read says nothing; the device has loaded its image.
     auto facts = readPtxFacts(images.candidatePtx);

@@ -17,6 +17,7 @@
 #define FSR_LIB_WORKER_EVALUATION_H
 
 #include "Beside.h"
+#include "CloneValues.h"
 #include "Launch.h"
 #include "TrueValues.h"
 
@@ -50,6 +51,8 @@ public:
   struct Images {
     llvm::StringRef reference, candidate;
     llvm::StringRef referencePtx, candidatePtx;
+    /// Of the original's clone in f64, for this device.
+    llvm::StringRef clone;
   };
   Evaluation(Helpers &helpers, const WireEvaluate &request,
              const Images &images, Emit emit,
@@ -159,6 +162,22 @@ private:
 
   // TrueValues.cpp
   llvm::Error findTruth();
+  llvm::Error runClone();
+  /// Whether the clone has to say something where the oracle said that much.
+  bool asksClone() const;
+  /// What a buffer's clone says: none, where it says nothing.
+  llvm::Expected<std::optional<CloneAnswer>>
+  askClone(const TaskBuffer &buffer, const InputSet &set, Poison poison,
+           DevicePointer out, DevicePointer original);
+  llvm::Expected<bool> compareClone(const TaskBuffer &buffer,
+                                    const InputSet &set,
+                                    const CloneAnswer &answer);
+  /// Results that are few tell of a narrower type only together.
+  llvm::Expected<bool> voteNarrow(const TaskBuffer &buffer, const InputSet &set,
+                                  double candidateRms, double originalRms);
+  llvm::Expected<bool> refuseNarrow(const TaskBuffer &buffer,
+                                    const InputSet &set, double candidateRms,
+                                    double originalRms);
   llvm::Expected<bool> compareTrue(const TaskBuffer &buffer,
                                    const InputSet &set, DevicePointer out,
                                    DevicePointer original);
@@ -236,6 +255,13 @@ private:
   std::unique_ptr<Beside> beside, besideOriginal;
   /// Null where the rules need none.
   std::unique_ptr<TrueValues> trueValues;
+  /// Null likewise.
+  std::unique_ptr<CloneValues> clone;
+  /// Of the filling under way; and of the last that asked: the clone decided.
+  bool usesClone = false, cloneDecides = false;
+  std::set<size_t> voted; ///< Buffers of this filling.
+  /// By argument: fillings, and those with errors as of a narrower type.
+  std::map<size_t, std::pair<unsigned, unsigned>> narrowVotes;
   bool wantsTruth = true; ///< Not on inputs that were judged by it before.
   /// By the candidate's PTX; nothing where that is not known.
   std::optional<bool> addsFloatsAtomically;

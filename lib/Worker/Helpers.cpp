@@ -21,9 +21,10 @@ constexpr unsigned threadsPerBlock = 256;
 constexpr uint32_t guardWord = 0xA5C3E17Bu;
 
 constexpr const char *kernelNames[] = {
-    "fsr_fill",  "fsr_poison", "fsr_guard_set",   "fsr_guard_check",
-    "fsr_hash",  "fsr_mask",   "fsr_row_maximum", "fsr_compare",
-    "fsr_flush", "fsr_spin"};
+    "fsr_fill",  "fsr_poison",    "fsr_guard_set",   "fsr_guard_check",
+    "fsr_hash",  "fsr_mask",      "fsr_row_maximum", "fsr_compare",
+    "fsr_widen", "fsr_row_error", "fsr_judge",       "fsr_flush",
+    "fsr_spin"};
 } // namespace
 
 llvm::StringRef helpersPtx() {
@@ -191,6 +192,42 @@ llvm::Expected<FsrDifference> Helpers::compare(FsrCompare compare) {
           device.copyToDevice(result, &answer, sizeof(answer), queue))
     return std::move(error);
   if (llvm::Error error = launch(Compare, compare.count, {&compare}))
+    return std::move(error);
+  if (llvm::Error error = readResult(&answer, sizeof(answer)))
+    return std::move(error);
+  return answer;
+}
+
+llvm::Error Helpers::widen(DevicePointer to, DevicePointer from, uint64_t count,
+                           ElementType element) {
+  uint32_t code = static_cast<uint32_t>(element);
+  return launch(Widen, count, {&to, &from, &count, &code});
+}
+
+llvm::Expected<FsrJudgement> Helpers::judge(FsrJudge judge) {
+  FsrJudgement answer{};
+  answer.first = ~uint64_t(0);
+  if (judge.count == 0)
+    return answer;
+  uint64_t rows = judge.count / judge.row;
+  FsrCompare truth{};
+  truth.reference = judge.truth;
+  truth.count = judge.count;
+  truth.row = judge.row;
+  truth.layout = judge.layout;
+  truth.element = FsrF64;
+  if (llvm::Error error = rowMaximum(truth, judge.rowTruth))
+    return std::move(error);
+  if (llvm::Error error = clear(judge.rowError, rows * 8))
+    return std::move(error);
+  uint64_t segments = (judge.row + 4095) / 4096;
+  if (llvm::Error error = launch(RowError, rows * segments * 32, {&judge}))
+    return std::move(error);
+  judge.result = result;
+  if (llvm::Error error =
+          device.copyToDevice(result, &answer, sizeof(answer), queue))
+    return std::move(error);
+  if (llvm::Error error = launch(Judge, judge.count, {&judge}))
     return std::move(error);
   if (llvm::Error error = readResult(&answer, sizeof(answer)))
     return std::move(error);

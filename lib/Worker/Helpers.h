@@ -52,6 +52,11 @@ public:
   /// Into `maximum`, a double a row, which is cleared here.
   llvm::Error rowMaximum(FsrCompare compare, DevicePointer maximum);
   llvm::Expected<FsrDifference> compare(FsrCompare compare);
+  /// Elements to doubles; `to` is aligned to 8.
+  llvm::Error widen(DevicePointer to, DevicePointer from, uint64_t count,
+                    ElementType element);
+  /// Fills in `rowTruth` and `rowError`, a double a row each.
+  llvm::Expected<FsrJudgement> judge(FsrJudge judge);
   llvm::Error flush(DevicePointer to, uint64_t bytes, uint32_t value);
   llvm::Error spin(double microseconds);
   /// Of the last `spin`, which must have ended.
@@ -71,6 +76,9 @@ private:
     Mask,
     RowMaximum,
     Compare,
+    Widen,
+    RowError,
+    Judge,
     Flush,
     Spin,
     NumKernels
@@ -84,7 +92,7 @@ private:
   StreamHandle queue = nullptr;
   ModuleHandle module = nullptr;
   std::array<FunctionHandle, NumKernels> functions{};
-  DevicePointer result = 0;     ///< 64 bytes.
+  DevicePointer result = 0;     ///< 128 bytes.
   DevicePointer spinResult = 0; ///< 16 bytes; outlives other results.
 };
 

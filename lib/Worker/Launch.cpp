@@ -71,21 +71,6 @@ std::optional<uint64_t> valueOf(llvm::StringRef name, const KernelTask &task,
   return std::nullopt;
 }
 
-BackendLaunch shaped(const LaunchShape &shape, FunctionHandle function,
-                     llvm::StringRef name, StreamHandle stream) {
-  BackendLaunch launch;
-  launch.function = function;
-  launch.name = name;
-  for (unsigned d = 0; d < 3; ++d) {
-    launch.grid[d] = shape.grid[d];
-    launch.block[d] = shape.block[d];
-    launch.cluster[d] = shape.cluster[d];
-  }
-  launch.sharedBytes = shape.sharedBytes;
-  launch.stream = stream;
-  return launch;
-}
-
 llvm::Error checkRange(const LaunchShape &shape, llvm::StringRef name) {
   auto fits = [](int64_t value) { return value >= 1 && value <= 0x7FFFFFFF; };
   for (unsigned d = 0; d < 3; ++d)
@@ -102,6 +87,21 @@ llvm::Error checkRange(const LaunchShape &shape, llvm::StringRef name) {
 }
 
 } // namespace
+
+BackendLaunch shapedLaunch(const LaunchShape &shape, FunctionHandle function,
+                           llvm::StringRef name, StreamHandle stream) {
+  BackendLaunch launch;
+  launch.function = function;
+  launch.name = name;
+  for (unsigned d = 0; d < 3; ++d) {
+    launch.grid[d] = shape.grid[d];
+    launch.block[d] = shape.block[d];
+    launch.cluster[d] = shape.cluster[d];
+  }
+  launch.sharedBytes = shape.sharedBytes;
+  launch.stream = stream;
+  return launch;
+}
 
 llvm::Error checkReferenceArguments(const KernelTask &task) {
   if (llvm::Error error = checkRange(task.launch, task.reference.entry))
@@ -171,8 +171,8 @@ llvm::Error launchReference(Helpers &helpers, const TaskBuffers &buffers,
                             const KernelTask &task, FunctionHandle function) {
   PackedParameters parameters = packReference(
       task, [&](size_t argument) { return buffers.find(argument)->pointer(); });
-  BackendLaunch launch =
-      shaped(task.launch, function, task.reference.entry, helpers.stream());
+  BackendLaunch launch = shapedLaunch(task.launch, function,
+                                      task.reference.entry, helpers.stream());
   launch.params = parameters.finish();
   return helpers.backend().launch(launch);
 }
@@ -198,8 +198,8 @@ llvm::Error launchCandidate(Helpers &helpers, const TaskBuffers &buffers,
     auto parameters = packCandidate(task, planned, {dataOf, scratchOf});
     if (!parameters)
       return parameters.takeError();
-    BackendLaunch launch =
-        shaped(planned.shape, functions[i], planned.kernel, helpers.stream());
+    BackendLaunch launch = shapedLaunch(planned.shape, functions[i],
+                                        planned.kernel, helpers.stream());
     launch.params = parameters->finish();
     if (llvm::Error error = helpers.backend().launch(launch))
       return error;

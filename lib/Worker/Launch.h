@@ -62,6 +62,8 @@ struct PlacesOf {
 llvm::Expected<PackedParameters> packCandidate(const KernelTask &task,
                                                const ResolvedLaunch &planned,
                                                const PlacesOf &places);
+BackendLaunch shapedLaunch(const LaunchShape &shape, FunctionHandle function,
+                           llvm::StringRef name, StreamHandle stream);
 
 /// Queues the original on the helpers' stream.
 llvm::Error launchReference(Helpers &helpers, const TaskBuffers &buffers,

@@ -169,11 +169,28 @@ llvm::Expected<bool> Evaluation::checkTimedOutput(bool candidateStashed) {
     return std::move(error);
   if (llvm::Error error = buffers->poisonOutputs(Poison::NaN))
     return std::move(error);
+  usesClone = false;
+  if (cloneDecides) {
+    auto ready = clone->prepare(*buffers);
+    if (!ready)
+      return ready.takeError();
+    usesClone = *ready;
+  }
   if (llvm::Error error = launch(Who::Original))
     return std::move(error);
   if (llvm::Error error = helpers.synchronize())
     return std::move(error);
-  return compareOutputs(timingSet, Poison::NaN, true);
+  if (!usesClone)
+    return compareOutputs(timingSet, Poison::NaN, true);
+  clone->setWords(timingSet.words);
+  if (llvm::Error error = runClone())
+    return std::move(error);
+  auto goesOn = compareOutputs(timingSet, Poison::NaN, true);
+  if (llvm::Error error = clone->drop()) {
+    llvm::consumeError(goesOn.takeError());
+    return std::move(error);
+  }
+  return goesOn;
 }
 
 llvm::Expected<bool> Evaluation::race(double noise) {

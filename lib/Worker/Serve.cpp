@@ -210,9 +210,9 @@ llvm::Error Server::evaluate(const llvm::json::Object &header) {
   std::optional<EvaluateResult> result;
   llvm::Error failure = llvm::Error::success();
   {
-    Evaluation::Images pair{*reference, *candidate,
-                            ptxOf(request.referencePtxHash),
-                            ptxOf(request.candidatePtxHash)};
+    Evaluation::Images pair{
+        *reference, *candidate, ptxOf(request.referencePtxHash),
+        ptxOf(request.candidatePtxHash), ptxOf(request.cloneHash)};
     Evaluation evaluation(*helpers, request, pair, emit, sanitizer, asGpu);
     auto outcome = evaluation.run();
     dead = dead || evaluation.contextDead();
@@ -249,7 +249,7 @@ llvm::Error Server::strength(const llvm::json::Object &header) {
   request.task = std::move(asked.task);
   request.options.seed = asked.seed;
   auto emit = [&](llvm::json::Object event) { return send(std::move(event)); };
-  Evaluation evaluation(*helpers, request, {*reference, "", "", ""}, emit);
+  Evaluation evaluation(*helpers, request, {*reference, "", "", "", ""}, emit);
   auto dummies = evaluation.testStrength(request);
   dead = dead || evaluation.contextDead();
   if (!dummies)

@@ -289,6 +289,16 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
     if (llvm::Error error =
             trueValues->prepare(*buffers, set, request.options.full))
       return std::move(error);
+  usesClone = false;
+  voted.clear();
+  // What it decided once is decided by it: the original may be far off.
+  if (asksTruth ||
+      (trueValues && cloneDecides && !(set.exact && originalDeterministic))) {
+    auto ready = clone->prepare(*buffers);
+    if (!ready)
+      return ready.takeError();
+    usesClone = *ready;
+  }
   auto before = buffers->hashReadOnly();
   if (!before)
     return before.takeError();
@@ -314,14 +324,22 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
   }
   if (llvm::Error error = buffers->maskStashes(maskKey))
     return std::move(error);
-  if (asksTruth)
-    if (llvm::Error error = findTruth())
-      return std::move(error);
+  if (usesClone)
+    clone->setWords(set.words);
+  if (llvm::Error error = asksTruth   ? findTruth()
+                          : usesClone ? runClone()
+                                      : llvm::Error::success())
+    return std::move(error);
   goesOn = compareOutputs(set, poison, false);
   if (goesOn && *goesOn && twice)
     goesOn = compareRuns(set, poison);
-  if (trueValues)
+  if (trueValues) {
     trueValues->drop();
+    if (llvm::Error error = clone->drop()) {
+      llvm::consumeError(goesOn.takeError());
+      return std::move(error);
+    }
+  }
   return goesOn;
 }
 
@@ -385,11 +403,28 @@ Evaluation::compareOne(const TaskBuffer &buffer, const InputSet &set,
       return std::move(error);
     compare.rowMaximum = rowMaxima;
   }
+  std::optional<CloneAnswer> byClone;
+  if (compare.mode == FsrBound) {
+    auto asked = askClone(buffer, set, poison, out, original);
+    if (!asked)
+      return asked.takeError();
+    byClone = *asked;
+    if (byClone) {
+      auto goesOn = compareClone(buffer, set, *byClone);
+      if (!goesOn || !*goesOn)
+        return goesOn;
+    }
+  }
   auto difference = helpers.compare(compare);
   if (!difference)
     return difference.takeError();
   bitsDiffered += difference->bitsDiffer;
-  if (difference->failing) {
+  if (byClone) {
+    // What fails here may still be ill-conditioned, as below.
+    difference->failing = byClone->judgement.failing;
+    difference->first = byClone->judgement.first;
+    difference->worst = byClone->judgement.worst;
+  } else if (difference->failing) {
     auto byTruth = excused(buffer, compare);
     if (!byTruth)
       return byTruth.takeError();
@@ -528,8 +563,10 @@ llvm::Expected<bool> Evaluation::validateSets(llvm::StringRef name,
   worstRatio = 0;
   bitsDiffered = 0;
   conditioned = false;
-  if (trueValues)
+  if (trueValues) {
     trueValues->beginPhase();
+    clone->beginPhase();
+  }
   std::string words;
   bool demandsBits = true;
   for (size_t i = 0; i < sets.size(); ++i) {
@@ -564,9 +601,11 @@ llvm::Expected<bool> Evaluation::validateSets(llvm::StringRef name,
     rule += ("; where values repeat, " + repeatRule).str();
   std::optional<Check> byTruth;
   if (trueValues && !demandsBits) {
-    byTruth = trueValues->check(words);
+    byTruth = trueValues->check(words, clone->describe());
     if (byTruth)
       rule += "; where true values are known, by those";
+    if (!clone->whyNot().empty())
+      detail += "; no clone in f64: " + clone->whyNot();
     if (std::string missing = trueValues->missing(); !missing.empty())
       detail += "; " + missing;
   }

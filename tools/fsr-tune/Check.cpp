@@ -53,6 +53,7 @@ private:
   Bench &bench;
   const CheckOptions &options;
   Build reference;
+  std::optional<Build> clone; ///< In f64.
 };
 
 } // namespace
@@ -67,6 +68,13 @@ llvm::Error Checker::start() {
   if (!build)
     return addContext(build.takeError(), "building the original kernel");
   reference = std::move(*build);
+  if (task.reference.truePtx.empty())
+    return llvm::Error::success();
+  build = assemblePtx(bench.toolkit, task.reference.truePtx, task.target);
+  if (build)
+    clone = std::move(*build);
+  else
+    task.reference.noTruePtx = llvm::toString(build.takeError());
   return llvm::Error::success();
 }
 
@@ -149,6 +157,8 @@ llvm::Expected<Trial> Checker::run(const Candidate &candidate,
   request.candidateImage = device.imageOf(*built->build);
   request.referencePtx = reference.ptx;
   request.candidatePtx = built->build->ptx;
+  if (clone)
+    request.cloneImage = device.imageOf(*clone);
   request.referenceResources = reference.resources;
   request.candidateResources = built->build->resources;
   request.plan = std::move(built->plan);

@@ -73,6 +73,9 @@ struct EvaluateRequest {
   /// and whether the candidate adds floats in the order of its threads. Empty,
   /// or too large to send: the evidence says what is missing.
   std::string referencePtx, candidatePtx;
+  /// Cubin or PTX of the original's clone in f64 (`Reference::truePtx`); empty:
+  /// there is none.
+  std::string cloneImage;
   /// Of their kernels; a virtual device's model of time asks for them.
   std::vector<KernelResources> referenceResources, candidateResources;
   ResolvedPlan plan;

@@ -86,4 +86,29 @@ struct FsrDifference {
   FsrU64 worst; // Bits of the largest error over what is allowed.
 };
 
+// Both results against true values, which are f64 at the same places.
+struct FsrJudge {
+  FsrU64 out, reference, truth;
+  FsrU64 rowTruth; // A double a row: the largest finite |true value|.
+  FsrU64 rowError; // A double a row: the original's largest error.
+  FsrU64 result;   // FsrJudgement, cleared before.
+  FsrU64 count, row, poison;
+  double factor;    // Of rowTruth: what is allowed.
+  double explained; // Of rowTruth: what rounding does to the original at most.
+  double roundoff, tiny;
+  FsrLayout layout;
+  FsrU32 element, hasPoison;
+};
+
+struct FsrJudgement {
+  FsrU64 compared, failing, outside, unknown;
+  FsrU64 first; // Index of the first failing element; all ones: none.
+  FsrU64 worst; // Bits of the largest error over what is allowed.
+  // Of those that pass, likewise.
+  FsrU64 worstPassing;
+  FsrU64 summed;
+  // Squares of errors, and of half a unit in the last place, over rowTruth.
+  double ofOriginal, ofCandidate, ofUlp;
+};
+
 #endif // FSR_LIB_WORKER_KERNELS_ABI_H

@@ -23,6 +23,7 @@ FSR_DEVICE unsigned long long fsrWarpMax(unsigned long long value) {
 FSR_DEVICE void fsrAtomicAdd(unsigned long long *at, unsigned long long v) {
   atomicAdd(at, v);
 }
+FSR_DEVICE void fsrAtomicAdd(double *at, double v) { atomicAdd(at, v); }
 FSR_DEVICE void fsrAtomicMin(unsigned long long *at, unsigned long long v) {
   atomicMin(at, v);
 }

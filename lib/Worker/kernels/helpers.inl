@@ -2,17 +2,18 @@
 //===----------------------------------------------------------------------===//
 //
 // The bodies of the worker's helper kernels: fill, poison, guard zones, hash,
-// mask, row maximum, compare, flush, spin. nvcc compiles them through
-// helpers.cu to the PTX that is committed beside; the unit tests compile the
-// same text for the host, as one thread of one warp of one lane. The includer
-// defines
+// mask, row maximum, compare, widen, row error, judge, flush, spin. nvcc
+// compiles them through helpers.cu to the PTX that is committed beside; the
+// unit tests compile the same text for the host, as one thread of one warp of
+// one lane. The includer defines
 //
 //   FSR_KERNEL(name)         how a kernel's head begins
 //   FSR_DEVICE               how a function's head begins
 //   FSR_THREAD, FSR_THREADS  index and number of threads, 64-bit
 //   FSR_LANE, FSR_LANES      index and number of lanes in a warp
-//   fsrWarpMax, fsrAtomicAdd, fsrAtomicMin, fsrAtomicMax, fsrClock, fsrNanos,
-//   fsrLog, fsrExp, fsrSqrt, fsrCosPi (each for float and double)
+//   fsrWarpMax, fsrAtomicAdd (also of a double), fsrAtomicMin, fsrAtomicMax,
+//   fsrClock, fsrNanos, fsrLog, fsrExp, fsrSqrt, fsrCosPi (each for float and
+//   double)
 //
 // Offsets and counts are in elements; an element has 1, 2, 4 or 8 bytes and is
 // aligned to no more than that.
@@ -425,6 +426,117 @@ FSR_KERNEL(fsr_compare)(FsrCompare c) {
   if (failing) {
     fsrAtomicAdd(&result->failing, failing);
     fsrAtomicMin(&result->first, first);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// True values
+//===----------------------------------------------------------------------===//
+
+FSR_KERNEL(fsr_widen)(FsrU64 to, FsrU64 from, FsrU64 count, FsrU32 element) {
+  FsrU32 size = fsrSize(element);
+  for (FsrU64 i = FSR_THREAD; i < count; i += FSR_THREADS)
+    ((double *)to)[i] = fsrToDouble(fsrLoad(from, i, size), element);
+}
+
+// The original's largest error of each row. `rowError` is cleared before.
+FSR_KERNEL(fsr_row_error)(FsrJudge j) {
+  FsrU32 size = fsrSize(j.element);
+  FsrU64 segments = (j.row + 4095) / 4096, rows = j.count / j.row;
+  FsrU64 warps = FSR_THREADS / FSR_LANES;
+  for (FsrU64 item = FSR_THREAD / FSR_LANES; item < rows * segments;
+       item += warps) {
+    FsrU64 row = item / segments, from = (item - row * segments) * 4096;
+    FsrU64 to = from + 4096 < j.row ? from + 4096 : j.row;
+    double largest = 0;
+    for (FsrU64 i = from + FSR_LANE; i < to; i += FSR_LANES) {
+      FsrU64 offset = fsrOffset(j.layout, row * j.row + i);
+      FsrU64 loaded = fsrLoad(j.reference, offset, size);
+      if (j.hasPoison && loaded == j.poison)
+        continue;
+      double error =
+          fsrToDouble(loaded, j.element) - ((const double *)j.truth)[offset];
+      error = error < 0 ? -error : error;
+      if (fsrIsFinite(error) && error > largest)
+        largest = error;
+    }
+    FsrU64 bits = fsrWarpMax(fsrBits(largest));
+    if (FSR_LANE == 0 && bits)
+      fsrAtomicMax((FsrU64 *)j.rowError + row, bits);
+  }
+}
+
+FSR_KERNEL(fsr_judge)(FsrJudge j) {
+  FsrU32 size = fsrSize(j.element);
+  FsrU64 compared = 0, failing = 0, outside = 0, unknown = 0, summed = 0;
+  FsrU64 first = ~0ull;
+  double worst = 0, passing = 0, ofOriginal = 0, ofCandidate = 0, ofUlp = 0;
+  for (FsrU64 i = FSR_THREAD; i < j.count; i += FSR_THREADS) {
+    FsrU64 offset = fsrOffset(j.layout, i);
+    FsrU64 out = fsrLoad(j.out, offset, size);
+    FsrU64 reference = fsrLoad(j.reference, offset, size);
+    double o = fsrToDouble(reference, j.element);
+    double c = fsrToDouble(out, j.element);
+    double t = ((const double *)j.truth)[offset];
+    bool bad = false;
+    double ratio = 0;
+    if (j.hasPoison && (out == j.poison || reference == j.poison)) {
+      bad = out != reference;
+    } else if (!fsrIsFinite(o) || !fsrIsFinite(c)) {
+      bad = fsrIsNaN(o) ? !fsrIsNaN(c) : !(o == c);
+      ++compared;
+    } else if (!fsrIsFinite(t)) {
+      ++unknown;
+    } else {
+      ++compared;
+      FsrU64 row = i / j.row;
+      double scale = ((const double *)j.rowTruth)[row];
+      double largest = ((const double *)j.rowError)[row];
+      double ulp = 2 * j.roundoff * (t < 0 ? -t : t);
+      double eo = o < t ? t - o : o - t, ec = c < t ? t - c : c - t;
+      if (eo > j.explained * scale + ulp + j.tiny)
+        ++outside;
+      // As good as the original always passes, however far off that is.
+      double allowed = j.factor * scale + largest + ulp + j.tiny;
+      bad = !(ec <= allowed);
+      ratio = allowed > 0 ? ec / allowed : 0;
+      if (scale > 0) {
+        ++summed;
+        ofOriginal += eo / scale * (eo / scale);
+        ofCandidate += ec / scale * (ec / scale);
+        ofUlp += ulp / 2 / scale * (ulp / 2 / scale);
+      }
+    }
+    if (bad) {
+      ++failing;
+      if (i < first)
+        first = i;
+      if (ratio > worst)
+        worst = ratio;
+    } else if (ratio > passing) {
+      passing = ratio;
+    }
+  }
+  FsrJudgement *result = (FsrJudgement *)j.result;
+  if (compared)
+    fsrAtomicAdd(&result->compared, compared);
+  if (outside)
+    fsrAtomicAdd(&result->outside, outside);
+  if (unknown)
+    fsrAtomicAdd(&result->unknown, unknown);
+  if (worst > 0)
+    fsrAtomicMax(&result->worst, fsrBits(worst));
+  if (passing > 0)
+    fsrAtomicMax(&result->worstPassing, fsrBits(passing));
+  if (failing) {
+    fsrAtomicAdd(&result->failing, failing);
+    fsrAtomicMin(&result->first, first);
+  }
+  if (summed) {
+    fsrAtomicAdd(&result->summed, summed);
+    fsrAtomicAdd(&result->ofOriginal, ofOriginal);
+    fsrAtomicAdd(&result->ofCandidate, ofCandidate);
+    fsrAtomicAdd(&result->ofUlp, ofUlp);
   }
 }
 

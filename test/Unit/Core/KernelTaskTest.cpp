@@ -69,6 +69,8 @@ TEST(KernelTask, EveryFieldComesBack) {
   EXPECT_EQ(back.launch.sharedBytes, 11);
   EXPECT_EQ(back.reference.mlir, "module {}");
   EXPECT_EQ(back.reference.ptx, ".version 8.0");
+  EXPECT_EQ(back.reference.truePtx, ".version 8.1");
+  EXPECT_EQ(back.reference.noTruePtx, "a reason");
   EXPECT_EQ(back.reference.entry, "softmax_entry");
   EXPECT_EQ(back.reference.abi, ReferenceAbi::BarePointer);
   EXPECT_EQ(back.kernelMlir, "gpu.func");

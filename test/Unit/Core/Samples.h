@@ -171,8 +171,8 @@ inline KernelTask sampleTask() {
   task.launch.block = {32, 4, 5};
   task.launch.cluster = {1, 2, 3};
   task.launch.sharedBytes = 11;
-  task.reference = {"module {}", ".version 8.0", "softmax_entry",
-                    ReferenceAbi::BarePointer};
+  task.reference = {"module {}", ".version 8.0",  ".version 8.1",
+                    "a reason",  "softmax_entry", ReferenceAbi::BarePointer};
   task.kernelMlir = "gpu.func";
   task.launchMlir = "gpu.launch_func";
   task.facts = {"x is aligned to 16 bytes", "y is written"};

@@ -97,9 +97,15 @@ TEST(Protocol, EvaluateNamesThePtx) {
   WireEvaluate wire = smallEvaluate(), back;
   wire.referencePtxHash = std::string(64, 'b');
   wire.candidatePtxHash = std::string(64, 'c');
+  wire.cloneHash = std::string(64, 'd');
+  wire.task.reference.truePtx = "text";
+  wire.task.reference.noTruePtx = "a reason";
   ASSERT_EQ(refusal(toJSON(wire), back), "");
   EXPECT_EQ(back.referencePtxHash, wire.referencePtxHash);
   EXPECT_EQ(back.candidatePtxHash, wire.candidatePtxHash);
+  EXPECT_EQ(back.cloneHash, wire.cloneHash);
+  EXPECT_EQ(back.task.reference.truePtx, "");
+  EXPECT_EQ(back.task.reference.noTruePtx, "a reason");
 }
 
 TEST(Protocol, EvaluateRefusals) {
@@ -121,6 +127,7 @@ TEST(Protocol, EvaluateRefusals) {
       {"reference_ptx", "12", "expected 64 hex digits at it.reference_ptx"},
       {"candidate_ptx", std::string(64, 'g'),
        "expected 64 hex digits at it.candidate_ptx"},
+      {"clone", "12", "expected 64 hex digits at it.clone"},
       {"full", 1, "expected boolean at it.full"},
       {"measure", 1, "expected boolean at it.measure"},
       {"plan", nullptr, "expected object at it.plan"},

@@ -69,7 +69,7 @@ TEST_F(HelpersTest, PtxIsWholeAndNamesNoFile) {
     EXPECT_TRUE(ptx.contains(part)) << part.str();
   for (llvm::StringRef part : {".file", "/tmp", "//", ".extern"})
     EXPECT_FALSE(ptx.contains(part)) << part.str();
-  EXPECT_EQ(ptx.count(".visible .entry"), 10u);
+  EXPECT_EQ(ptx.count(".visible .entry"), 13u);
 }
 
 // The published first vector of Philox4x32-10: key and counter zero.
@@ -440,6 +440,58 @@ TEST_F(HelpersTest, CompareFollowsStrides) {
   FsrDifference difference = llvm::cantFail(helpers->compare(compare));
   EXPECT_EQ(difference.failing, 1u);
   EXPECT_EQ(difference.first, 3u);
+}
+
+TEST_F(HelpersTest, JudgesByTrueValues) {
+  // Two rows; the second one's original is off by 1/4.
+  float original[8] = {1, 2, 3, 4, 8.25f, 6, 7, 8};
+  float candidate[8] = {1, 2.5f, 3, 4, 8.25f, 6, 7, 7.5f};
+  double truth[8] = {1, 2, 3, 4, 8, 6, 7, 8}, rowTruth[2], rowError[2];
+  auto pointer = [](auto *from) { return reinterpret_cast<FsrU64>(from); };
+  FsrJudge judge{};
+  judge.out = pointer(candidate);
+  judge.reference = pointer(original);
+  judge.truth = pointer(truth);
+  judge.rowTruth = pointer(rowTruth);
+  judge.rowError = pointer(rowError);
+  judge.count = 8;
+  judge.row = 4;
+  judge.factor = 1.0 / 16;
+  judge.explained = 1;
+  judge.element = FsrF32;
+  judge.layout.rank = 1;
+  judge.layout.size[0] = 8;
+  judge.layout.stride[0] = 1;
+  FsrJudgement found = cantFail(helpers->judge(judge));
+  EXPECT_EQ(rowTruth[0], 4);
+  EXPECT_EQ(rowTruth[1], 8);
+  EXPECT_EQ(rowError[0], 0);
+  EXPECT_EQ(rowError[1], 0.25);
+  EXPECT_EQ(found.compared, 8u);
+  // A quarter is allowed in the first row, three in the second.
+  EXPECT_EQ(found.failing, 1u);
+  EXPECT_EQ(found.first, 1u);
+  double worst;
+  std::memcpy(&worst, &found.worst, sizeof(worst));
+  EXPECT_EQ(worst, 2);
+  EXPECT_EQ(found.summed, 8u);
+  EXPECT_EQ(found.outside, 0u);
+  EXPECT_EQ(found.ofOriginal, 1.0 / 1024);
+  EXPECT_EQ(found.ofCandidate, 1.0 / 64 + 1.0 / 1024 + 1.0 / 256);
+  // What is off by more than rounding explains, and what nobody knows.
+  judge.explained = 1.0 / 64;
+  truth[0] = std::nan("");
+  found = cantFail(helpers->judge(judge));
+  EXPECT_EQ(found.outside, 1u);
+  EXPECT_EQ(found.unknown, 1u);
+  // Left alone by the original, written by the candidate; and the reverse.
+  judge.hasPoison = 1;
+  float poison = 3;
+  std::memcpy(&judge.poison, &poison, sizeof(poison));
+  candidate[2] = 3.5f;
+  candidate[5] = 3;
+  found = cantFail(helpers->judge(judge));
+  EXPECT_EQ(found.failing, 3u);
 }
 
 TEST_F(HelpersTest, SpinTellsTheClock) {

@@ -23,6 +23,7 @@ double *clockNanos; // Of the back end that launches.
 using Word = unsigned long long;
 Word fsrWarpMax(Word value) { return value; }
 void fsrAtomicAdd(Word *at, Word value) { *at += value; }
+void fsrAtomicAdd(double *at, double value) { *at += value; }
 void fsrAtomicMin(Word *at, Word value) { *at = value < *at ? value : *at; }
 void fsrAtomicMax(Word *at, Word value) { *at = value > *at ? value : *at; }
 Word fsrNanos() { return Word(*clockNanos += 1000); }
@@ -68,6 +69,13 @@ bool fsr::runHostHelper(llvm::StringRef name, llvm::ArrayRef<void *> p,
     fsr_row_maximum(get<FsrCompare>(p, 0));
   else if (name == "fsr_compare")
     fsr_compare(get<FsrCompare>(p, 0));
+  else if (name == "fsr_widen")
+    fsr_widen(get<FsrU64>(p, 0), get<FsrU64>(p, 1), get<FsrU64>(p, 2),
+              get<FsrU32>(p, 3));
+  else if (name == "fsr_row_error")
+    fsr_row_error(get<FsrJudge>(p, 0));
+  else if (name == "fsr_judge")
+    fsr_judge(get<FsrJudge>(p, 0));
   else if (name == "fsr_flush")
     fsr_flush(get<FsrU64>(p, 0), get<FsrU64>(p, 1), get<FsrU32>(p, 2));
   else if (name == "fsr_spin")

@@ -131,8 +131,8 @@ TEST(ServeTest, CandidateNeverRunsInAPhaseOfTheOriginal) {
     phase = event.getString("phase").value_or("").str();
     return llvm::Error::success();
   };
-  Evaluation evaluation(*helpers, request, {"original", "candidate", "", ""},
-                        emit);
+  Evaluation evaluation(*helpers, request,
+                        {"original", "candidate", "", "", ""}, emit);
   EvaluateResult result = llvm::cantFail(evaluation.run());
   EXPECT_EQ(nameOf(result.verdict), nameOf(Verdict::Accepted))
       << result.message;

@@ -138,9 +138,13 @@ Ran Trying::runImages(RunningWorker &worker, const std::string &originalImage,
         std::pair(&candidateImage, &request.candidatePtxHash)})
     if (llvm::StringRef(*image).contains(".version"))
       *hash = sha256(*image);
+  if (!cloneImage.empty())
+    request.cloneHash = sha256(cloneImage);
   request.plan = plan;
   request.options = options;
-  for (const std::string &image : {originalImage, candidateImage}) {
+  for (const std::string &image : {cloneImage, originalImage, candidateImage}) {
+    if (image.empty())
+      continue;
     worker.send(llvm::json::Object{{"op", "image"}, {"hash", sha256(image)}},
                 image);
     auto answer = worker.receive();

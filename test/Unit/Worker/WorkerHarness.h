@@ -63,6 +63,7 @@ struct Trying {
   ResolvedPlan plan;
   EvaluateOptions options;
   HostKernel original, candidate;
+  std::string cloneImage; ///< Of the original; empty: none.
 
   /// y = 2 * x on f32, exact, candidate equal and twice as fast.
   Trying();
