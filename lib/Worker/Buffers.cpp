@@ -346,6 +346,16 @@ llvm::Error TaskBuffers::fill(const InputSet &set, bool onlyWritten) {
   for (const TaskBuffer &buffer : all) {
     if (buffer.poisoned() || (onlyWritten && !buffer.written()))
       continue;
+    if (holdsAnswer(buffer)) {
+      if (llvm::Error error = helpers.copy(
+              buffer.data, answers.at(buffer.index), buffer.extent))
+        return error;
+      if (virtualDevice)
+        if (llvm::Error error =
+                virtualDevice->setTainted(buffer.data, buffer.extent))
+          return error;
+      continue;
+    }
     FillRecipe recipe = set.fills[buffer.index];
     if (recipe.family == "drifting")
       recipe = drifted(recipe, set.seed + buffer.index);
@@ -360,6 +370,8 @@ llvm::Error TaskBuffers::fill(const InputSet &set, bool onlyWritten) {
     fill.count = buffer.storageElements();
     // One stream of random numbers a buffer.
     fill.seed = set.seed + 0x9E3779B97F4A7C15ull * (buffer.index + 1);
+    fill.other = set.otherSeed + 0x9E3779B97F4A7C15ull * (buffer.index + 1);
+    fill.changed = set.answered ? 0 : set.changed;
     fill.row = buffer.row();
     fill.a = parameterOr(recipe, 0, defaults.a);
     fill.b = parameterOr(recipe, 1, defaults.b);
@@ -385,8 +397,11 @@ llvm::Error TaskBuffers::poisonOutputs(Poison poison) {
       continue;
     auto fill = [&](DevicePointer data) {
       llvm::Error error =
-          helpers.poison(data, buffer.storageElements(), buffer.elementBytes(),
-                         poisonBits(poison, buffer));
+          holdsAnswer(buffer)
+              ? helpers.copy(data, answers.at(buffer.index), buffer.extent)
+              : helpers.poison(data, buffer.storageElements(),
+                               buffer.elementBytes(),
+                               poisonBits(poison, buffer));
       if (error || !virtualDevice)
         return error;
       return virtualDevice->setUninitialized(data, buffer.extent);
@@ -397,6 +412,42 @@ llvm::Error TaskBuffers::poisonOutputs(Poison poison) {
       if (llvm::Error error = fill(set[i]))
         return error;
   }
+  return llvm::Error::success();
+}
+
+llvm::Expected<bool> TaskBuffers::keepAnswer() {
+  auto isKept = [](const TaskBuffer &buffer) {
+    return buffer.written() && buffer.extent &&
+           (buffer.poisoned() || isFloat(buffer.argument->element));
+  };
+  uint64_t wanted = 0;
+  for (const TaskBuffer &buffer : all)
+    wanted += isKept(buffer) ? llvm::alignTo(buffer.extent, 16) : 0;
+  auto free = helpers.backend().freeMemory();
+  if (!free)
+    return free.takeError();
+  // Copies of a comparison come besides.
+  if (wanted > *free / 2)
+    return false;
+  std::map<size_t, DevicePointer> kept;
+  for (const TaskBuffer &buffer : all) {
+    if (!isKept(buffer))
+      continue;
+    auto copy = extra(buffer.extent);
+    if (!copy)
+      return copy.takeError();
+    kept[buffer.index] = *copy;
+    if (llvm::Error error = helpers.copy(*copy, buffer.data, buffer.extent))
+      return std::move(error);
+  }
+  answers = std::move(kept);
+  return true;
+}
+
+llvm::Error TaskBuffers::forgetAnswer() {
+  for (auto [argument, memory] : std::exchange(answers, {}))
+    if (llvm::Error error = drop(memory))
+      return error;
   return llvm::Error::success();
 }
 

@@ -63,6 +63,7 @@ enum : uint64_t {
   FullBase = 0x300,
   SharedBase = 0x400,
   SpecialBase = 0x500,
+  AnsweredBase = 0x600,
   TimingBase = 0x10000
 };
 
@@ -193,6 +194,39 @@ std::optional<InputSet> InputPlan::shared(uint64_t index) const {
   return set;
 }
 
+std::vector<InputSet> InputPlan::answered() const {
+  bool anyWritten = llvm::any_of(task.arguments, [](const Argument &a) {
+    return a.isBuffer && a.access != Access::Read;
+  });
+  bool anyRead = llvm::any_of(task.arguments, [](const Argument &a) {
+    return a.isBuffer && a.access != Access::Write;
+  });
+  if (!anyWritten || !anyRead)
+    return {};
+  std::vector<InputSet> sets;
+  sets.push_back(base("the workload's own (an earlier answer in the outputs)",
+                      AnsweredBase, 0));
+  // Who looks at a few places finds the answer right there.
+  sets.push_back(base("the workload's own (in the outputs an answer to nearly "
+                      "the same ones)",
+                      AnsweredBase + 1, 0));
+  sets.back().changed = 1.0 / 64;
+  for (InputSet &set : sets) {
+    set.answered = true;
+    set.mayOverflow = true;
+    set.otherSeed = seed(AnsweredBase + 0x10 + (&set - sets.data()));
+  }
+  return sets;
+}
+
+InputSet InputPlan::earlier(const InputSet &set) {
+  InputSet before = set;
+  before.answered = false;
+  if (set.changed == 0)
+    before.seed = set.otherSeed;
+  return before;
+}
+
 std::vector<InputSet> InputPlan::special() const {
   std::vector<InputSet> sets;
   if (!readsFloats(task))
@@ -225,6 +259,8 @@ std::vector<InputSet> InputPlan::battery() const {
   std::vector<InputSet> sets;
   if (auto one = shared(SharedBase))
     sets.push_back(std::move(*one));
+  for (InputSet &one : answered())
+    sets.push_back(std::move(one));
   if (!readsFloats(task))
     return sets;
   bool narrow = narrowRange(task);
