@@ -290,6 +290,30 @@ std::vector<InputSet> InputPlan::battery() const {
   // An exponential of a sum of such numbers' products keeps few digits, in
   // whatever order they are added.
   sets.back().conditioning = 8;
+  // What only holds for numbers of an ordinary size: fixed point, a limit for
+  // "none", a least number that counts. Products of three stay in the type.
+  size_t far = sets.size();
+  double up = narrow ? 64 : 0x1p40, down = 1 / up;
+  add("very large numbers", recipe("normal", {0, up}));
+  add("very small numbers", recipe("normal", {0, down}));
+  add("numbers of very different sizes", recipe("loguniform", {down, up}));
+  add("all very far below zero", narrow ? recipe("uniform", {-60000, -30000})
+                                        : recipe("uniform", {-2e6, -1e6}));
+  add("large and small numbers, a buffer each", recipe("normal", {0, up}));
+  bool isSmall = false;
+  for (size_t i = 0; i < task.arguments.size(); ++i) {
+    const Argument &argument = task.arguments[i];
+    if (!argument.isBuffer || !isFloat(argument.element) ||
+        argument.access == Access::Write)
+      continue;
+    if (isSmall)
+      sets.back().fills[i] = recipe("normal", {0, down});
+    isSmall = !isSmall;
+  }
+  for (size_t i = far; i < sets.size(); ++i) {
+    sets[i].mayOverflow = true;
+    sets[i].conditioning = 8;
+  }
   return sets;
 }
 
