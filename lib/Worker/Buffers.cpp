@@ -253,6 +253,21 @@ TaskBuffers::create(Helpers &helpers, const KernelTask &task, bool tight) {
 }
 
 llvm::Error TaskBuffers::addScratch(const ResolvedPlan &plan) {
+  uint64_t wanted = 0;
+  for (const ResolvedScratch &scratch : plan.scratch)
+    wanted += std::clamp<int64_t>(scratch.bytes, 0, mostBytes);
+  auto room = helpers.backend().freeMemory();
+  if (!room)
+    return room.takeError();
+  auto tooMuch = [&] {
+    return makeError(ErrorKind::BadInput,
+                     "the plan wants " + llvm::Twine(wanted) +
+                         " bytes of scratch, and the device has " +
+                         llvm::Twine(*room) + " free");
+  };
+  // Comparisons take copies of what is written.
+  if (wanted && wanted > *room - std::min(*room, bytes))
+    return tooMuch();
   for (const ResolvedScratch &scratch : plan.scratch) {
     if (scratch.bytes < 0 || uint64_t(scratch.bytes) > mostBytes)
       return makeError(ErrorKind::BadInput, "scratch buffer " + scratch.name +
@@ -263,8 +278,20 @@ llvm::Error TaskBuffers::addScratch(const ResolvedPlan &plan) {
                        ? scratch.bytes
                        : scratch.bytes + 2 * guardBytes + naturalAlignment;
     auto found = allocate(memory.total);
-    if (!found)
-      return found.takeError();
+    if (!found) {
+      bool isFull = false;
+      llvm::Error rest = llvm::handleErrors(
+          found.takeError(),
+          [&](std::unique_ptr<FsrError> error) -> llvm::Error {
+            isFull = error->kind == ErrorKind::Unavailable;
+            return isFull ? llvm::Error::success()
+                          : llvm::Error(std::move(error));
+          });
+      if (rest)
+        return rest;
+      return tooMuch();
+    }
+    scratchBytes += memory.total;
     memory.allocation = *found;
     memory.data = virtualDevice || tight
                       ? *found

@@ -72,6 +72,8 @@ public:
   llvm::ArrayRef<TaskBuffer> buffers() const { return all; }
   llvm::ArrayRef<ScratchMemory> scratch() const { return scratches; }
   uint64_t totalBytes() const { return bytes; }
+  /// Of these, the plan's.
+  uint64_t ofScratch() const { return scratchBytes; }
   const TaskBuffer *find(size_t argument) const;
 
   /// Where the data stands inside the guards, and the guards anew.
@@ -144,7 +146,7 @@ private:
   std::vector<std::vector<DevicePointer>> outputSets;
   std::vector<DevicePointer> ownData; ///< Of set 0, while another is in use.
   std::map<size_t, DevicePointer> answers; ///< By argument.
-  uint64_t bytes = 0;
+  uint64_t bytes = 0, scratchBytes = 0;
   uint64_t poisonSeed = 0;
 };
 

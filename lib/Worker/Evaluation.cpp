@@ -84,8 +84,14 @@ Evaluation::~Evaluation() {
 double Evaluation::helperSlackMs() const {
   double slack = dummySlackMs();
   // On the CPU, with every load and store looked at.
-  if (virtualDevice)
-    return slack + 30e3 + (buffers ? double(buffers->totalBytes()) / 1e3 : 0);
+  if (virtualDevice) {
+    if (!buffers)
+      return slack + 30e3;
+    // Scratch is only poisoned, cleared and looked at.
+    double scratch = double(buffers->ofScratch());
+    return slack + 30e3 + (double(buffers->totalBytes()) - scratch) / 1e3 +
+           scratch / 1e4;
+  }
   // Fills, hashes and compares pass over all memory a few times; 10 GB/s is far
   // below what any GPU does.
   return slack + 3000 + (buffers ? double(buffers->totalBytes()) / 1e7 : 0);
@@ -252,8 +258,20 @@ llvm::Expected<bool> Evaluation::prepare() {
     return std::move(error);
   if (llvm::Error error = begin("candidate-load", 60 * 1000))
     return std::move(error);
-  if (llvm::Error error = buffers->addScratch(request.plan))
-    return std::move(error);
+  if (llvm::Error error = buffers->addScratch(request.plan)) {
+    std::string tooMuch;
+    error = llvm::handleErrors(
+        std::move(error),
+        [&](std::unique_ptr<FsrError> failure) -> llvm::Error {
+          if (failure->kind != ErrorKind::BadInput)
+            return llvm::Error(std::move(failure));
+          tooMuch = failure->message;
+          return llvm::Error::success();
+        });
+    if (error)
+      return std::move(error);
+    return finish(Verdict::Rejected, tooMuch);
+  }
   auto loaded = LoadedImage::load(helpers.backend(), images.candidate);
   if (!loaded)
     return loaded.takeError();
