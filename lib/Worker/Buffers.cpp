@@ -398,6 +398,10 @@ llvm::Error TaskBuffers::fill(const InputSet &set, bool onlyWritten) {
     // One stream of random numbers a buffer.
     fill.seed = set.seed + 0x9E3779B97F4A7C15ull * (buffer.index + 1);
     fill.other = set.otherSeed + 0x9E3779B97F4A7C15ull * (buffer.index + 1);
+    if (isFloat(buffer.argument->element) && set.kept > 0) {
+      fill.kept = set.kept;
+      fill.other = set.otherSeed;
+    }
     fill.changed = set.answered ? 0 : set.changed;
     fill.row = buffer.row();
     fill.a = parameterOr(recipe, 0, defaults.a);

@@ -121,6 +121,7 @@ private:
   llvm::Expected<bool> validateQuick();
   llvm::Expected<bool> validateFull();
   llvm::Expected<bool> validateSpecial();
+  llvm::Expected<bool> validateSparse();
   llvm::Expected<bool> validateSets(llvm::StringRef name,
                                     llvm::ArrayRef<InputSet> sets, bool twice);
   llvm::Expected<bool> validate(const InputSet &set, Poison poison, bool twice);

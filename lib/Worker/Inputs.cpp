@@ -64,6 +64,7 @@ enum : uint64_t {
   SharedBase = 0x400,
   SpecialBase = 0x500,
   AnsweredBase = 0x600,
+  SparseBase = 0x700,
   TimingBase = 0x10000
 };
 
@@ -219,6 +220,29 @@ std::vector<InputSet> InputPlan::answered() const {
   return sets;
 }
 
+std::vector<InputSet> InputPlan::sparse() const {
+  constexpr double expected = 16, most = 64;
+  std::vector<InputSet> sets;
+  double accumulation = double(task.work.accumulation);
+  if (!readsFloats(task) || accumulation <= most)
+    return sets;
+  for (unsigned i = 0; i < 2; ++i) {
+    InputSet set = withFloats("few numbers among zeros", SparseBase + i,
+                              recipe("uniform", {1, 2}));
+    for (size_t k = 0; k < set.fills.size(); ++k)
+      if (isFloat(task.arguments[k].element) &&
+          task.arguments[k].access == Access::ReadWrite)
+        set.fills[k] = recipe("zeros", {});
+    set.kept = expected / accumulation;
+    set.terms = most;
+    set.otherSeed = seed(SparseBase + 0x10 + i);
+    set.mayOverflow = true;
+    set.conditioning = 8;
+    sets.push_back(std::move(set));
+  }
+  return sets;
+}
+
 InputSet InputPlan::earlier(const InputSet &set) {
   InputSet before = set;
   before.answered = false;
@@ -294,6 +318,8 @@ std::vector<InputSet> InputPlan::battery() const {
   // "none", a least number that counts. Products of three stay in the type.
   size_t far = sets.size();
   double up = narrow ? 64 : 0x1p40, down = 1 / up;
+  // A constant that is added before a root shows here.
+  add("small numbers", recipe("normal", {0, 0x1p-8}));
   add("very large numbers", recipe("normal", {0, up}));
   add("very small numbers", recipe("normal", {0, down}));
   add("numbers of very different sizes", recipe("loguniform", {down, up}));

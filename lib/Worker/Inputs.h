@@ -31,6 +31,10 @@ struct InputSet {
   /// Elements that are as under another seed.
   double changed = 0;
   uint64_t otherSeed = 0;
+  /// Share of the float elements that are not zero, in the same places of all
+  /// buffers; 0: all. A sum has so many `terms` then.
+  double kept = 0;
+  double terms = 0;
   double perturb = 0; ///< Relative, for the conditioning run.
   /// Units of round-off by which a conditioning run moves the inputs.
   double conditioning = 2;
@@ -50,6 +54,8 @@ public:
   std::vector<InputSet> workload() const;
   /// Families for a candidate that would become the best.
   std::vector<InputSet> battery() const;
+  /// Sums of few terms, for results that are few.
+  std::vector<InputSet> sparse() const;
   /// The inputs whose answer the written buffers hold before `set`.
   static InputSet earlier(const InputSet &set);
   /// Normal numbers with NaN and infinities among them. Empty where no float

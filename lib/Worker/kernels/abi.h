@@ -58,11 +58,12 @@ enum FsrMode { FsrBits, FsrValue, FsrBound };
 
 struct FsrFill {
   FsrU64 to, count, seed;
-  FsrU64 other; // Seed of the elements that `changed` is of.
+  FsrU64 other; // Seed of what `changed` and `kept` are of.
   FsrU64 row; // Elements a row, for the one-hot and the Gram family.
   double a, b, c;
   double perturb; // Each value is scaled by 1 + or - this.
   double changed; // Share of the elements that are as under another seed.
+  double kept;    // Share of the elements that are not zero; 0: all.
   FsrU32 element, family;
 };
 

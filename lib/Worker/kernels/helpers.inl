@@ -120,6 +120,9 @@ FSR_DEVICE FsrU64 fsrElementBits(FsrFill f, FsrU64 index) {
   if (f.changed > 0 && (double)fsrPhilox(f.other, index, 6).w[0] <
                            f.changed * 4294967296.0)
     f.seed = f.other;
+  if (f.kept > 0 && !((double)fsrPhilox(f.other, index, 6).w[0] <
+                      f.kept * 4294967296.0))
+    return 0;
   FsrWords random = fsrPhilox(f.seed, index, 0);
   double value = 0;
   // What a family leaves to the continuous one that it is made from.
