@@ -25,8 +25,23 @@ constexpr size_t maxLaunches = 64;
 constexpr size_t maxScratch = 16;
 constexpr size_t maxGuards = 64;
 constexpr size_t maxArgs = 512;
+/// Of scratch, all together: so much, or so many times what the task's buffers
+/// take. Every evaluation fills it with poison a few times.
+constexpr int64_t freeScratchBytes = int64_t(64) << 20;
+constexpr int64_t scratchFactor = 8;
 constexpr int64_t maxScratchBytes = int64_t(64) << 30;
 constexpr llvm::StringLiteral axes = "xyz";
+
+int64_t mostScratchBytes(const KernelTask &task) {
+  int64_t taken = 0;
+  for (const Argument &argument : task.arguments)
+    if (argument.isBuffer)
+      taken += std::clamp<int64_t>(argument.extentBytes(), 0,
+                                   maxScratchBytes / scratchFactor);
+  return std::clamp(std::min(taken, maxScratchBytes / scratchFactor) *
+                        scratchFactor,
+                    freeScratchBytes, maxScratchBytes);
+}
 
 llvm::Error bad(const llvm::Twine &message) {
   return makeError(ErrorKind::BadInput, message);
@@ -188,7 +203,7 @@ private:
     if (buffers.size() > maxScratch)
       return bad("got " + llvm::Twine(buffers.size()) +
                  " scratch buffers, wanted at most " + llvm::Twine(maxScratch));
-    int64_t total = 0;
+    int64_t total = 0, most = mostScratchBytes(task);
     for (const ScratchBuffer &buffer : buffers) {
       std::string where = "scratch " + quoted(buffer.name);
       if (!isUsableName(buffer.name))
@@ -201,14 +216,14 @@ private:
       if (isScratch(buffer.name))
         return bad(where + ": got the name twice");
       llvm::Expected<int64_t> bytes =
-          evaluate(buffer.bytes, where + ": bytes", 1, maxScratchBytes);
+          evaluate(buffer.bytes, where + ": bytes", 1, most);
       if (!bytes)
         return bytes.takeError();
       total += *bytes;
-      if (total > maxScratchBytes)
+      if (total > most)
         return bad(where + ": got " + llvm::Twine(total) +
                    " bytes of scratch together, wanted at most " +
-                   llvm::Twine(maxScratchBytes));
+                   llvm::Twine(most));
       resolved.scratch.push_back({buffer.name, *bytes, buffer.zero});
     }
     return llvm::Error::success();

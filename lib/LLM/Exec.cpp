@@ -79,6 +79,8 @@ private:
     ProcessLimits limits;
     limits.wall = options.timeout;
     limits.maxOutputBytes = maxReplyBytes + 1;
+    // It may ask a provider on its own.
+    limits.passesKeys = true;
     auto result = runProcess(command, request.prompt, limits);
     if (!result)
       return addContext(result.takeError(), "exec");

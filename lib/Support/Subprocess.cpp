@@ -16,6 +16,7 @@
 #include "fsr/Support/Error.h"
 #include "fsr/Support/Interrupt.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -120,9 +121,31 @@ std::string fsr::findOnPath(llvm::StringRef name) {
   return found ? *found : "";
 }
 
+bool fsr::isNameOfKey(llvm::StringRef name) {
+  static constexpr llvm::StringLiteral ends[] = {
+      "API_KEY",           "TOKEN",   "SECRET", "SECRET_KEY",
+      "SECRET_ACCESS_KEY", "PASSWORD"};
+  return llvm::any_of(ends, [&](llvm::StringRef end) {
+    if (!name.consume_back_insensitive(end))
+      return false;
+    return name.empty() || name.ends_with("_");
+  });
+}
+
+/// Of this process: what a child gets. The strings stay where they are.
+static llvm::SmallVector<char *> environmentFor(bool passesKeys) {
+  llvm::SmallVector<char *> kept;
+  for (char **variable = environ; variable && *variable; ++variable)
+    if (passesKeys || !isNameOfKey(llvm::StringRef(*variable).split('=').first))
+      kept.push_back(*variable);
+  kept.push_back(nullptr);
+  return kept;
+}
+
 /// Starts `args` with these descriptors as 0, 1 and, where one is given, 2.
 static llvm::Expected<pid_t> spawn(llvm::ArrayRef<std::string> args, int in,
-                                   int out, std::optional<int> err) {
+                                   int out, std::optional<int> err,
+                                   bool passesKeys = false) {
   auto cannot = [&](const llvm::Twine &why) {
     return makeError(
         ErrorKind::Unavailable,
@@ -169,12 +192,13 @@ static llvm::Expected<pid_t> spawn(llvm::ArrayRef<std::string> args, int in,
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP |
                                             POSIX_SPAWN_SETSIGMASK |
                                             POSIX_SPAWN_SETSIGDEF);
+  llvm::SmallVector<char *> environment = environmentFor(passesKeys);
   pid_t pid = 0;
   int error = 0;
   {
     WholeStep step;
     error = ::posix_spawn(&pid, program.c_str(), &actions, &attributes,
-                          argv.data(), environ);
+                          argv.data(), environment.data());
   }
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
@@ -318,8 +342,8 @@ llvm::Expected<ProcessResult> fsr::runProcess(llvm::ArrayRef<std::string> args,
   if (!err)
     return err.takeError();
   Deadline deadline = Deadline::in(limits.wall);
-  llvm::Expected<pid_t> pid =
-      spawn(args, in->first.get(), out->second.get(), err->second.get());
+  llvm::Expected<pid_t> pid = spawn(args, in->first.get(), out->second.get(),
+                                    err->second.get(), limits.passesKeys);
   if (!pid)
     return pid.takeError();
   in->first.close();

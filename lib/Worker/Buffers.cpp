@@ -253,6 +253,21 @@ TaskBuffers::create(Helpers &helpers, const KernelTask &task, bool tight) {
 }
 
 llvm::Error TaskBuffers::addScratch(const ResolvedPlan &plan) {
+  uint64_t wanted = 0;
+  for (const ResolvedScratch &scratch : plan.scratch)
+    wanted += std::clamp<int64_t>(scratch.bytes, 0, mostBytes);
+  auto room = helpers.backend().freeMemory();
+  if (!room)
+    return room.takeError();
+  auto tooMuch = [&] {
+    return makeError(ErrorKind::BadInput,
+                     "the plan wants " + llvm::Twine(wanted) +
+                         " bytes of scratch, and the device has " +
+                         llvm::Twine(*room) + " free");
+  };
+  // Comparisons take copies of what is written.
+  if (wanted && wanted > *room - std::min(*room, bytes))
+    return tooMuch();
   for (const ResolvedScratch &scratch : plan.scratch) {
     if (scratch.bytes < 0 || uint64_t(scratch.bytes) > mostBytes)
       return makeError(ErrorKind::BadInput, "scratch buffer " + scratch.name +
@@ -263,8 +278,20 @@ llvm::Error TaskBuffers::addScratch(const ResolvedPlan &plan) {
                        ? scratch.bytes
                        : scratch.bytes + 2 * guardBytes + naturalAlignment;
     auto found = allocate(memory.total);
-    if (!found)
-      return found.takeError();
+    if (!found) {
+      bool isFull = false;
+      llvm::Error rest = llvm::handleErrors(
+          found.takeError(),
+          [&](std::unique_ptr<FsrError> error) -> llvm::Error {
+            isFull = error->kind == ErrorKind::Unavailable;
+            return isFull ? llvm::Error::success()
+                          : llvm::Error(std::move(error));
+          });
+      if (rest)
+        return rest;
+      return tooMuch();
+    }
+    scratchBytes += memory.total;
     memory.allocation = *found;
     memory.data = virtualDevice || tight
                       ? *found
@@ -351,6 +378,16 @@ llvm::Error TaskBuffers::fill(const InputSet &set, bool onlyWritten) {
   for (const TaskBuffer &buffer : all) {
     if (buffer.poisoned() || (onlyWritten && !buffer.written()))
       continue;
+    if (holdsAnswer(buffer)) {
+      if (llvm::Error error = helpers.copy(
+              buffer.data, answers.at(buffer.index), buffer.extent))
+        return error;
+      if (virtualDevice)
+        if (llvm::Error error =
+                virtualDevice->setTainted(buffer.data, buffer.extent))
+          return error;
+      continue;
+    }
     FillRecipe recipe = set.fills[buffer.index];
     if (recipe.family == "drifting")
       recipe = drifted(recipe, set.seed + buffer.index);
@@ -365,6 +402,12 @@ llvm::Error TaskBuffers::fill(const InputSet &set, bool onlyWritten) {
     fill.count = buffer.storageElements();
     // One stream of random numbers a buffer.
     fill.seed = set.seed + 0x9E3779B97F4A7C15ull * (buffer.index + 1);
+    fill.other = set.otherSeed + 0x9E3779B97F4A7C15ull * (buffer.index + 1);
+    if (isFloat(buffer.argument->element) && set.kept > 0) {
+      fill.kept = set.kept;
+      fill.other = set.otherSeed;
+    }
+    fill.changed = set.answered ? 0 : set.changed;
     fill.row = buffer.row();
     fill.a = parameterOr(recipe, 0, defaults.a);
     fill.b = parameterOr(recipe, 1, defaults.b);
@@ -400,8 +443,11 @@ llvm::Error TaskBuffers::poisonOutputs(Poison poison) {
       continue;
     auto fill = [&](DevicePointer data) {
       llvm::Error error =
-          helpers.poison(data, buffer.storageElements(), buffer.elementBytes(),
-                         poisonBits(poison, buffer));
+          holdsAnswer(buffer)
+              ? helpers.copy(data, answers.at(buffer.index), buffer.extent)
+              : helpers.poison(data, buffer.storageElements(),
+                               buffer.elementBytes(),
+                               poisonBits(poison, buffer));
       if (error || !virtualDevice)
         return error;
       return virtualDevice->setUninitialized(data, buffer.extent);
@@ -412,6 +458,42 @@ llvm::Error TaskBuffers::poisonOutputs(Poison poison) {
       if (llvm::Error error = fill(set[i]))
         return error;
   }
+  return llvm::Error::success();
+}
+
+llvm::Expected<bool> TaskBuffers::keepAnswer() {
+  auto isKept = [](const TaskBuffer &buffer) {
+    return buffer.written() && buffer.extent &&
+           (buffer.poisoned() || isFloat(buffer.argument->element));
+  };
+  uint64_t wanted = 0;
+  for (const TaskBuffer &buffer : all)
+    wanted += isKept(buffer) ? llvm::alignTo(buffer.extent, 16) : 0;
+  auto free = helpers.backend().freeMemory();
+  if (!free)
+    return free.takeError();
+  // Copies of a comparison come besides.
+  if (wanted > *free / 2)
+    return false;
+  std::map<size_t, DevicePointer> kept;
+  for (const TaskBuffer &buffer : all) {
+    if (!isKept(buffer))
+      continue;
+    auto copy = extra(buffer.extent);
+    if (!copy)
+      return copy.takeError();
+    kept[buffer.index] = *copy;
+    if (llvm::Error error = helpers.copy(*copy, buffer.data, buffer.extent))
+      return std::move(error);
+  }
+  answers = std::move(kept);
+  return true;
+}
+
+llvm::Error TaskBuffers::forgetAnswer() {
+  for (auto [argument, memory] : std::exchange(answers, {}))
+    if (llvm::Error error = drop(memory))
+      return error;
   return llvm::Error::success();
 }
 

@@ -16,6 +16,8 @@
 #include "fsr/Backend/VirtualBackend.h"
 #include "fsr/Core/Candidate.h"
 
+#include <map>
+
 namespace fsr {
 
 /// What an output holds before a launch. The bits are drawn for each set of
@@ -70,6 +72,8 @@ public:
   llvm::ArrayRef<TaskBuffer> buffers() const { return all; }
   llvm::ArrayRef<ScratchMemory> scratch() const { return scratches; }
   uint64_t totalBytes() const { return bytes; }
+  /// Of these, the plan's.
+  uint64_t ofScratch() const { return scratchBytes; }
   const TaskBuffer *find(size_t argument) const;
 
   /// Where the data stands inside the guards, and the guards anew.
@@ -81,6 +85,15 @@ public:
   /// Something else than `fill` wrote a buffer that kernels only read.
   void forgetFills() { filled.clear(); }
   llvm::Error poisonOutputs(Poison poison);
+  /// What stands in written buffers now is what `fill` and `poisonOutputs` give
+  /// back from here on, but for integers that a kernel reads: they may be
+  /// indices. False: there is no memory for it.
+  llvm::Expected<bool> keepAnswer();
+  llvm::Error forgetAnswer();
+  /// Before a launch the buffer holds an answer.
+  bool holdsAnswer(const TaskBuffer &buffer) const {
+    return answers.count(buffer.index);
+  }
   llvm::Error poisonScratch();
   /// Gives each of `wanted` launches in a row its own outputs, as far as memory
   /// allows: what an earlier one wrote must not save a later one its work.
@@ -135,7 +148,8 @@ private:
   /// for those that are no outputs.
   std::vector<std::vector<DevicePointer>> outputSets;
   std::vector<DevicePointer> ownData; ///< Of set 0, while another is in use.
-  uint64_t bytes = 0;
+  std::map<size_t, DevicePointer> answers; ///< By argument.
+  uint64_t bytes = 0, scratchBytes = 0;
   uint64_t poisonSeed = 0;
 };
 

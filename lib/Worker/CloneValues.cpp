@@ -194,8 +194,7 @@ llvm::Error CloneValues::drop() {
 llvm::Expected<std::optional<CloneAnswer>>
 CloneValues::compare(TaskBuffers &buffers, const TaskBuffer &buffer,
                      DevicePointer out, DevicePointer original,
-                     std::optional<uint64_t> poison, double factor,
-                     double tiny) {
+                     std::optional<uint64_t> poison, const CloneRule &rule) {
   DevicePointer truth = truthOf(buffer.index);
   if (!isSolved || !truth || !buffer.argument->isPromoted())
     return std::nullopt;
@@ -214,10 +213,11 @@ CloneValues::compare(TaskBuffers &buffers, const TaskBuffer &buffer,
   judge.element = place.element;
   judge.hasPoison = poison.has_value();
   judge.poison = poison.value_or(0);
-  judge.factor = factor;
+  judge.factor = rule.factor;
   judge.explained = std::max(8 * std::sqrt(terms), 2 * terms) * roundoff;
   judge.roundoff = roundoff;
-  judge.tiny = tiny;
+  judge.tiny = rule.tiny;
+  judge.ceiling = rule.ceiling;
   auto judgement = helpers.judge(judge);
   if (!judgement)
     return judgement.takeError();
@@ -294,11 +294,9 @@ Evaluation::askClone(const TaskBuffer &buffer, const InputSet &set,
                      Poison poison, DevicePointer out, DevicePointer original) {
   if (!clone || !clone->hasValues())
     return std::nullopt;
-  std::optional<uint64_t> bits;
-  if (buffer.poisoned())
-    bits = buffers->poisonBits(poison, buffer);
-  return clone->compare(*buffers, buffer, out, original, bits,
-                        factorOf(buffer, set), tinyOf(buffer));
+  return clone->compare(
+      *buffers, buffer, out, original, poisonOf(buffer, poison),
+      {factorOf(buffer, set), tinyOf(buffer, set), ceilingOf(buffer, set)});
 }
 
 llvm::Expected<bool> Evaluation::compareClone(const TaskBuffer &buffer,

@@ -35,6 +35,12 @@ struct CloneAnswer {
   bool passes() const { return !judgement.failing; }
 };
 
+struct CloneRule {
+  double factor = 0;  ///< Of a row's largest true value.
+  double tiny = 0;    ///< For results near zero.
+  double ceiling = 0; ///< Where the original has more, nothing is judged.
+};
+
 class CloneValues {
 public:
   CloneValues(Helpers &helpers, const KernelTask &task, llvm::StringRef image,
@@ -55,8 +61,8 @@ public:
   /// so far from them that they are not its own.
   llvm::Expected<std::optional<CloneAnswer>>
   compare(TaskBuffers &buffers, const TaskBuffer &buffer, DevicePointer out,
-          DevicePointer original, std::optional<uint64_t> poison, double factor,
-          double tiny);
+          DevicePointer original, std::optional<uint64_t> poison,
+          const CloneRule &rule);
 
   const std::string &whyNot() const { return why; }
   void setWords(llvm::StringRef text) { words = text.str(); }

@@ -84,8 +84,14 @@ Evaluation::~Evaluation() {
 
 double Evaluation::helperSlackMs() const {
   // On the CPU, with every load and store looked at.
-  if (virtualDevice)
-    return 30e3 + (buffers ? double(buffers->totalBytes()) / 1e3 : 0);
+  if (virtualDevice) {
+    if (!buffers)
+      return 30e3;
+    // Scratch is only poisoned, cleared and looked at.
+    double scratch = double(buffers->ofScratch());
+    return 30e3 + (double(buffers->totalBytes()) - scratch) / 1e3 +
+           scratch / 1e4;
+  }
   // Fills, hashes and compares pass over all memory a few times; 10 GB/s is far
   // below what any GPU does. For a dummy the host may read an output.
   if (dummy)
@@ -261,6 +267,17 @@ llvm::Expected<bool> Evaluation::prepare() {
   if (llvm::Error error = begin("candidate-load", 60 * 1000))
     return std::move(error);
   if (llvm::Error error = buffers->addScratch(request.plan)) {
+    std::string tooMuch;
+    error = llvm::handleErrors(
+        std::move(error),
+        [&](std::unique_ptr<FsrError> failure) -> llvm::Error {
+          if (failure->kind != ErrorKind::BadInput)
+            return llvm::Error(std::move(failure));
+          tooMuch = failure->message;
+          return llvm::Error::success();
+        });
+    if (!error)
+      return finish(Verdict::Rejected, tooMuch);
     // What the task itself needs is there already.
     if (kindOf(error) != ErrorKind::Unavailable || !error.isA<FsrError>())
       return std::move(error);

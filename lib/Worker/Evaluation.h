@@ -120,10 +120,17 @@ private:
   llvm::Expected<bool> validateQuick();
   llvm::Expected<bool> validateFull();
   llvm::Expected<bool> validateSpecial();
+  llvm::Expected<bool> validateSparse();
   llvm::Expected<bool> validateSets(llvm::StringRef name,
                                     llvm::ArrayRef<InputSet> sets, bool twice);
   llvm::Expected<bool> validate(const InputSet &set, Poison poison, bool twice);
   llvm::Error learnOriginal(const InputSet &set, Poison poison);
+  /// Into the written buffers, where `set` wants that. False: no memory.
+  llvm::Expected<bool> answerEarlier(const InputSet &set, Poison poison);
+  std::optional<uint64_t> poisonOf(const TaskBuffer &buffer,
+                                   Poison poison) const;
+  /// From which value on nothing is compared; 0: everything is.
+  double ceilingOf(const TaskBuffer &buffer, const InputSet &set) const;
   llvm::Expected<bool> runCandidateOn(const InputSet &set, Poison poison,
                                       llvm::ArrayRef<uint64_t> before);
   llvm::Expected<bool> checkTouched(llvm::ArrayRef<uint64_t> before,
@@ -151,7 +158,7 @@ private:
   llvm::StringRef ruleOf(const TaskBuffer &buffer, const InputSet &set) const;
   void describeRules();
 
-  double tinyOf(const TaskBuffer &buffer) const;
+  double tinyOf(const TaskBuffer &buffer, const InputSet &set) const;
 
   // State.cpp
   llvm::Expected<bool> keepVariables();
@@ -304,8 +311,8 @@ private:
   std::vector<DevicePointer> firstCopies;
   DevicePointer rowMaxima = 0, noiseMaxima = 0;
   double worstRatio = 0;
-  uint64_t bitsDiffered = 0;
-  bool conditioned = false;
+  uint64_t bitsDiffered = 0, beyondType = 0;
+  bool conditioned = false, noAnswer = false;
 
   // Timing.
   Measurement measurement;

@@ -63,6 +63,8 @@ enum : uint64_t {
   FullBase = 0x300,
   SharedBase = 0x400,
   SpecialBase = 0x500,
+  AnsweredBase = 0x600,
+  SparseBase = 0x700,
   TimingBase = 0x10000
 };
 
@@ -193,6 +195,62 @@ std::optional<InputSet> InputPlan::shared(uint64_t index) const {
   return set;
 }
 
+std::vector<InputSet> InputPlan::answered() const {
+  bool anyWritten = llvm::any_of(task.arguments, [](const Argument &a) {
+    return a.isBuffer && a.access != Access::Read;
+  });
+  bool anyRead = llvm::any_of(task.arguments, [](const Argument &a) {
+    return a.isBuffer && a.access != Access::Write;
+  });
+  if (!anyWritten || !anyRead)
+    return {};
+  std::vector<InputSet> sets;
+  sets.push_back(base("the workload's own (an earlier answer in the outputs)",
+                      AnsweredBase, 0));
+  // Who looks at a few places finds the answer right there.
+  sets.push_back(base("the workload's own (in the outputs an answer to nearly "
+                      "the same ones)",
+                      AnsweredBase + 1, 0));
+  sets.back().changed = 1.0 / 64;
+  for (InputSet &set : sets) {
+    set.answered = true;
+    set.mayOverflow = true;
+    set.otherSeed = seed(AnsweredBase + 0x10 + (&set - sets.data()));
+  }
+  return sets;
+}
+
+std::vector<InputSet> InputPlan::sparse() const {
+  constexpr double expected = 16, most = 64;
+  std::vector<InputSet> sets;
+  double accumulation = double(task.work.accumulation);
+  if (!readsFloats(task) || accumulation <= most)
+    return sets;
+  for (unsigned i = 0; i < 2; ++i) {
+    InputSet set = withFloats("few numbers among zeros", SparseBase + i,
+                              recipe("uniform", {1, 2}));
+    for (size_t k = 0; k < set.fills.size(); ++k)
+      if (isFloat(task.arguments[k].element) &&
+          task.arguments[k].access == Access::ReadWrite)
+        set.fills[k] = recipe("zeros", {});
+    set.kept = expected / accumulation;
+    set.terms = most;
+    set.otherSeed = seed(SparseBase + 0x10 + i);
+    set.mayOverflow = true;
+    set.conditioning = 8;
+    sets.push_back(std::move(set));
+  }
+  return sets;
+}
+
+InputSet InputPlan::earlier(const InputSet &set) {
+  InputSet before = set;
+  before.answered = false;
+  if (set.changed == 0)
+    before.seed = set.otherSeed;
+  return before;
+}
+
 std::vector<InputSet> InputPlan::special() const {
   std::vector<InputSet> sets;
   if (!readsFloats(task))
@@ -225,6 +283,8 @@ std::vector<InputSet> InputPlan::battery() const {
   std::vector<InputSet> sets;
   if (auto one = shared(SharedBase))
     sets.push_back(std::move(*one));
+  for (InputSet &one : answered())
+    sets.push_back(std::move(one));
   if (!readsFloats(task))
     return sets;
   bool narrow = narrowRange(task);
@@ -254,6 +314,32 @@ std::vector<InputSet> InputPlan::battery() const {
   // An exponential of a sum of such numbers' products keeps few digits, in
   // whatever order they are added.
   sets.back().conditioning = 8;
+  // What only holds for numbers of an ordinary size: fixed point, a limit for
+  // "none", a least number that counts. Products of three stay in the type.
+  size_t far = sets.size();
+  double up = narrow ? 64 : 0x1p40, down = 1 / up;
+  // A constant that is added before a root shows here.
+  add("small numbers", recipe("normal", {0, 0x1p-8}));
+  add("very large numbers", recipe("normal", {0, up}));
+  add("very small numbers", recipe("normal", {0, down}));
+  add("numbers of very different sizes", recipe("loguniform", {down, up}));
+  add("all very far below zero", narrow ? recipe("uniform", {-60000, -30000})
+                                        : recipe("uniform", {-2e6, -1e6}));
+  add("large and small numbers, a buffer each", recipe("normal", {0, up}));
+  bool isSmall = false;
+  for (size_t i = 0; i < task.arguments.size(); ++i) {
+    const Argument &argument = task.arguments[i];
+    if (!argument.isBuffer || !isFloat(argument.element) ||
+        argument.access == Access::Write)
+      continue;
+    if (isSmall)
+      sets.back().fills[i] = recipe("normal", {0, down});
+    isSmall = !isSmall;
+  }
+  for (size_t i = far; i < sets.size(); ++i) {
+    sets[i].mayOverflow = true;
+    sets[i].conditioning = 8;
+  }
   return sets;
 }
 

@@ -23,7 +23,19 @@ struct InputSet {
   bool shifted = false; ///< Buffers get no more than the proved alignment.
   bool repeats = false; ///< Many elements of one value.
   bool special = false; ///< Some elements are no finite numbers.
-  double perturb = 0;   ///< Relative, for the conditioning run.
+  /// Written buffers hold the answer to other inputs before a launch.
+  bool answered = false;
+  /// So far from one that results may leave their type: where the original's
+  /// do, nothing is compared.
+  bool mayOverflow = false;
+  /// Elements that are as under another seed.
+  double changed = 0;
+  uint64_t otherSeed = 0;
+  /// Share of the float elements that are not zero, in the same places of all
+  /// buffers; 0: all. A sum has so many `terms` then.
+  double kept = 0;
+  double terms = 0;
+  double perturb = 0; ///< Relative, for the conditioning run.
   /// Units of round-off by which a conditioning run moves the inputs.
   double conditioning = 2;
   /// By argument, the buffer whose memory kernels get in its place; empty: each
@@ -42,6 +54,10 @@ public:
   std::vector<InputSet> workload() const;
   /// Families for a candidate that would become the best.
   std::vector<InputSet> battery() const;
+  /// Sums of few terms, for results that are few.
+  std::vector<InputSet> sparse() const;
+  /// The inputs whose answer the written buffers hold before `set`.
+  static InputSet earlier(const InputSet &set);
   /// Normal numbers with NaN and infinities among them. Empty where no float
   /// buffer is read.
   std::vector<InputSet> special() const;
@@ -50,6 +66,8 @@ public:
 
 private:
   InputSet base(llvm::StringRef words, uint64_t index, size_t which) const;
+  /// The workload's own, with another answer in the buffers that are written.
+  std::vector<InputSet> answered() const;
   /// Read-only buffers that nobody can tell apart by type and shape are one.
   std::optional<InputSet> shared(uint64_t index) const;
   InputSet withFloats(llvm::StringRef words, uint64_t index,

@@ -276,7 +276,7 @@ llvm::Expected<bool> Evaluation::compareTrue(const TaskBuffer &buffer,
     return true;
   auto known = trueValues->compare(buffer, set, out, original,
                                    std::max<double>(1, task.work.accumulation),
-                                   tinyOf(buffer));
+                                   tinyOf(buffer, set));
   if (!known)
     return known.takeError();
   if (!*known)

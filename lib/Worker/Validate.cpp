@@ -102,6 +102,8 @@ FsrMode Evaluation::modeOf(const TaskBuffer &buffer,
 double Evaluation::factorOf(const TaskBuffer &buffer,
                             const InputSet &set) const {
   double terms = std::max<double>(1, double(task.work.accumulation));
+  if (set.terms > 0)
+    terms = std::min(terms, set.terms);
   double factor = 8 * std::sqrt(terms);
   if (set.repeats)
     factor = std::max(factor, 2 * terms);
@@ -109,9 +111,32 @@ double Evaluation::factorOf(const TaskBuffer &buffer,
   return trueValues ? trueValues->narrowed(buffer.index, factor) : factor;
 }
 
-double Evaluation::tinyOf(const TaskBuffer &buffer) const {
+double Evaluation::tinyOf(const TaskBuffer &buffer, const InputSet &set) const {
   return 8 * std::sqrt(std::max<double>(1, task.work.accumulation)) *
-         smallestStep(buffer.argument->element, flushesDenormals());
+         smallestStep(buffer.argument->element,
+                      flushesDenormals() || set.mayOverflow);
+}
+
+double Evaluation::ceilingOf(const TaskBuffer &buffer,
+                             const InputSet &set) const {
+  if (!set.mayOverflow)
+    return 0;
+  switch (buffer.argument->element) {
+  case ElementType::F16:
+    return 0x1p15;
+  case ElementType::BF16:
+  case ElementType::F32:
+    return 0x1p126;
+  default:
+    return 0x1p1022;
+  }
+}
+
+std::optional<uint64_t> Evaluation::poisonOf(const TaskBuffer &buffer,
+                                             Poison poison) const {
+  if (!buffer.poisoned() || buffers->holdsAnswer(buffer))
+    return std::nullopt;
+  return buffers->poisonBits(poison, buffer);
 }
 
 llvm::StringRef Evaluation::ruleOf(const TaskBuffer &buffer,
@@ -266,9 +291,27 @@ Evaluation::runCandidateOn(const InputSet &set, Poison poison,
   return checkTouched(before, set.words);
 }
 
+/// Original and candidate find in the written buffers what a loop would leave
+/// there.
+llvm::Expected<bool> Evaluation::answerEarlier(const InputSet &set,
+                                               Poison poison) {
+  if (llvm::Error error = buffers->fill(InputPlan::earlier(set), false))
+    return std::move(error);
+  if (llvm::Error error = buffers->poisonOutputs(poison))
+    return std::move(error);
+  if (llvm::Error error = launch(Who::Original))
+    return std::move(error);
+  if (llvm::Error error = helpers.synchronize())
+    return std::move(error);
+  auto isKept = buffers->keepAnswer();
+  if (isKept && !*isKept)
+    noAnswer = true;
+  return isKept;
+}
+
 llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
                                           bool twice) {
-  if (llvm::Error error = beginOriginal(1))
+  if (llvm::Error error = beginOriginal(set.answered ? 2 : 1))
     return std::move(error);
   if (set.shifted != placedShifted) {
     if (llvm::Error error = buffers->place(set.shifted))
@@ -277,16 +320,24 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
   }
   buffers->share(set);
   buffers->drawPoison(random());
+  if (llvm::Error error = buffers->forgetAnswer())
+    return std::move(error);
   if (!originalKnown)
     if (llvm::Error error = learnOriginal(set, poison))
       return std::move(error);
+  if (set.answered) {
+    auto isKept = answerEarlier(set, poison);
+    // Without memory for it nothing is tried, as the evidence says.
+    if (!isKept || !*isKept)
+      return isKept ? llvm::Expected<bool>(true) : isKept.takeError();
+  }
   if (llvm::Error error = buffers->fill(set, false))
     return std::move(error);
   if (llvm::Error error = buffers->poisonOutputs(poison))
     return std::move(error);
   // Equal values need no true ones.
   bool asksTruth = trueValues && wantsTruth && !set.special &&
-                   !(set.exact && originalDeterministic) &&
+                   !set.mayOverflow && !(set.exact && originalDeterministic) &&
                    (request.options.full || !set.shifted);
   if (asksTruth)
     if (llvm::Error error =
@@ -295,8 +346,8 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
   usesClone = false;
   voted.clear();
   // What it decided once is decided by it: the original may be far off.
-  if (asksTruth ||
-      (trueValues && cloneDecides && !(set.exact && originalDeterministic))) {
+  if (asksTruth || (trueValues && cloneDecides && !set.special &&
+                    !(set.exact && originalDeterministic))) {
     auto ready = clone->prepare(*buffers);
     if (!ready)
       return ready.takeError();
@@ -403,14 +454,16 @@ Evaluation::compareOne(const TaskBuffer &buffer, const InputSet &set,
   if (!compare.count)
     return true;
   compare.mode = modeOf(buffer, set);
-  compare.hasPoison = buffer.poisoned();
-  compare.poison = buffers->poisonBits(poison, buffer);
+  std::optional<uint64_t> poisonBits = poisonOf(buffer, poison);
+  compare.hasPoison = poisonBits.has_value();
+  compare.poison = poisonBits.value_or(0);
+  compare.ceiling = ceilingOf(buffer, set);
   if (compare.mode == FsrBound) {
     auto goesOn = compareTrue(buffer, set, out, original);
     if (!goesOn || !*goesOn)
       return goesOn;
     compare.factor = factorOf(buffer, set);
-    compare.tiny = tinyOf(buffer);
+    compare.tiny = tinyOf(buffer, set);
     FsrCompare rows = compare;
     rows.out = 0;
     if (llvm::Error error = helpers.rowMaximum(rows, rowMaxima))
@@ -433,6 +486,7 @@ Evaluation::compareOne(const TaskBuffer &buffer, const InputSet &set,
   if (!difference)
     return difference.takeError();
   bitsDiffered += difference->bitsDiffer;
+  beyondType += difference->skipped;
   if (byClone) {
     // What fails here may still be ill-conditioned, as below.
     difference->failing = byClone->judgement.failing;
@@ -451,6 +505,7 @@ Evaluation::compareOne(const TaskBuffer &buffer, const InputSet &set,
     // Elements and the storage between them, against elements alone.
     FsrCompare storage = compare;
     storage.mode = FsrBits;
+    storage.ceiling = 0;
     storage.count = buffer.storageElements();
     storage.layout.rank = 1;
     storage.layout.size[0] = storage.count;
@@ -535,10 +590,12 @@ Evaluation::compareConditioned(llvm::ArrayRef<const TaskBuffer *> beyond,
     auto [out, original] = kept[i];
     FsrCompare compare = buffers->comparison(buffer, out, original);
     compare.mode = FsrBound;
-    compare.hasPoison = buffer.poisoned();
-    compare.poison = buffers->poisonBits(poison, buffer);
+    std::optional<uint64_t> poisonBits = poisonOf(buffer, poison);
+    compare.hasPoison = poisonBits.has_value();
+    compare.poison = poisonBits.value_or(0);
+    compare.ceiling = ceilingOf(buffer, set);
     compare.factor = factorOf(buffer, set);
-    compare.tiny = tinyOf(buffer);
+    compare.tiny = tinyOf(buffer, set);
     FsrCompare rowsOf = compare;
     rowsOf.out = 0;
     if (llvm::Error error = helpers.rowMaximum(rowsOf, rowMaxima))
@@ -576,8 +633,8 @@ llvm::Expected<bool> Evaluation::validateSets(llvm::StringRef name,
   if (sets.empty())
     return true;
   worstRatio = 0;
-  bitsDiffered = 0;
-  conditioned = false;
+  bitsDiffered = beyondType = 0;
+  conditioned = noAnswer = false;
   if (trueValues) {
     trueValues->beginPhase();
     clone->beginPhase();
@@ -608,6 +665,14 @@ llvm::Expected<bool> Evaluation::validateSets(llvm::StringRef name,
   if (conditioned)
     detail += "; ill-conditioned inputs were allowed what a few units of "
               "rounding in the input do to the original";
+  if (beyondType)
+    detail += llvm::formatv("; {0} elements were not compared, for the "
+                            "original's are not finite or nearly so",
+                            beyondType);
+  if (noAnswer)
+    detail += "; no earlier answer in the outputs, for want of memory";
+  if (llvm::Error error = buffers->forgetAnswer())
+    return std::move(error);
   bool repeats = std::any_of(sets.begin(), sets.end(),
                              [](const InputSet &set) { return set.repeats; });
   std::string rule = demandsBits ? "bit equality, zeros of either sign equal"
@@ -689,6 +754,48 @@ llvm::Expected<bool> Evaluation::validateQuick() {
   return true;
 }
 
+/// One sum over many terms has an error of its own that hides a narrower type.
+/// Where zeros give zeros, a sum over few numbers among zeros has not.
+llvm::Expected<bool> Evaluation::validateSparse() {
+  std::vector<InputSet> sets = inputs->sparse();
+  bool anyFew = false;
+  for (const TaskBuffer &buffer : buffers->buffers())
+    anyFew |= buffer.stash && isFloat(buffer.argument->element) &&
+              !task.work.movesOnly && buffer.argument->numElements() > 0 &&
+              (buffer.argument->numElements() < 64 ||
+               buffer.argument->numElements() / int64_t(buffer.row()) < 16);
+  if (sets.empty() || !anyFew)
+    return true;
+  if (llvm::Error error = beginOriginal(1))
+    return std::move(error);
+  InputSet zeros = sets[0];
+  for (size_t i = 0; i < zeros.fills.size(); ++i)
+    if (isFloat(task.arguments[i].element))
+      zeros.fills[i] = FillRecipe{"zeros", {}};
+  if (llvm::Error error = buffers->forgetAnswer())
+    return std::move(error);
+  if (llvm::Error error = buffers->fill(zeros, false))
+    return std::move(error);
+  if (llvm::Error error = buffers->poisonOutputs(Poison::Plain))
+    return std::move(error);
+  if (llvm::Error error = launch(Who::Original))
+    return std::move(error);
+  for (const TaskBuffer &buffer : buffers->buffers()) {
+    if (!buffer.stash || !isFloat(buffer.argument->element))
+      continue;
+    if (llvm::Error error = helpers.clear(buffer.stash, buffer.extent))
+      return std::move(error);
+    FsrCompare zero = buffers->comparison(buffer, buffer.data, buffer.stash);
+    zero.mode = FsrValue;
+    auto difference = helpers.compare(zero);
+    if (!difference)
+      return difference.takeError();
+    if (difference->failing)
+      return true;
+  }
+  return validateSets("few-terms", sets, false);
+}
+
 /// NaN and infinities among the inputs.
 llvm::Expected<bool> Evaluation::validateSpecial() {
   std::vector<InputSet> sets = inputs->special();
@@ -716,6 +823,9 @@ llvm::Expected<bool> Evaluation::validateFull() {
            sharing
                ? "read-only buffers of one type and shape at one address"
                : "no two read-only buffers of one type and shape may be one");
+  goesOn = validateSparse();
+  if (!goesOn || !*goesOn)
+    return goesOn;
   goesOn = validateSpecial();
   if (!goesOn || !*goesOn)
     return goesOn;

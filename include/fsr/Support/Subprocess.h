@@ -30,6 +30,8 @@ namespace fsr {
 struct ProcessLimits {
   std::chrono::milliseconds wall{60000};
   size_t maxOutputBytes = size_t(16) << 20; ///< Kept of each stream.
+  /// The child gets variables that look like keys, too.
+  bool passesKeys = false;
 };
 
 struct ProcessResult {
@@ -52,12 +54,16 @@ llvm::Expected<ProcessResult> runProcess(llvm::ArrayRef<std::string> args,
                                          llvm::StringRef input,
                                          const ProcessLimits &limits = {});
 
+/// Whether an environment variable of that name holds what a child has no
+/// business with: *_API_KEY, *_TOKEN, *_SECRET and the like.
+bool isNameOfKey(llvm::StringRef name);
+
 /// The path of `name` on PATH, or empty.
 std::string findOnPath(llvm::StringRef name);
 
 /// A child whose standard input and output are both ends of one socket pair
-/// held here; its standard error goes to ours. Killed and reaped when
-/// destroyed.
+/// held here; its standard error goes to ours. It gets no variables that look
+/// like keys. Killed and reaped when destroyed.
 class ChildProcess {
 public:
   static llvm::Expected<std::unique_ptr<ChildProcess>>

@@ -58,9 +58,12 @@ enum FsrMode { FsrBits, FsrValue, FsrBound };
 
 struct FsrFill {
   FsrU64 to, count, seed;
+  FsrU64 other; // Seed of what `changed` and `kept` are of.
   FsrU64 row; // Elements a row, for the one-hot and the Gram family.
   double a, b, c;
   double perturb; // Each value is scaled by 1 + or - this.
+  double changed; // Share of the elements that are as under another seed.
+  double kept;    // Share of the elements that are not zero; 0: all.
   FsrU32 element, family;
 };
 
@@ -76,6 +79,7 @@ struct FsrCompare {
   FsrU64 result;     // FsrDifference, cleared before.
   FsrU64 count, row, poison;
   double factor, tiny;
+  double ceiling; // The original's values from here on are not compared; 0: all.
   FsrLayout layout;
   FsrU32 element, mode, hasPoison;
 };
@@ -104,6 +108,7 @@ struct FsrDifference {
   FsrU64 failing, bitsDiffer, unwritten;
   FsrU64 first; // Index of the first failing element; all ones: none.
   FsrU64 worst; // Bits of the largest error over what is allowed.
+  FsrU64 skipped; // Not compared, though the bits differ.
 };
 
 // Both results against true values, which are f64 at the same places.
@@ -116,6 +121,7 @@ struct FsrJudge {
   double factor;    // Of rowTruth: what is allowed.
   double explained; // Of rowTruth: what rounding does to the original at most.
   double roundoff, tiny;
+  double ceiling; // As in FsrCompare.
   FsrLayout layout;
   FsrU32 element, hasPoison;
 };

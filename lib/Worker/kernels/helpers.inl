@@ -116,7 +116,13 @@ FSR_DEVICE FsrU64 fsrQuietNaN(FsrU32 element) {
   }
 }
 
-FSR_DEVICE FsrU64 fsrElementBits(const FsrFill &f, FsrU64 index) {
+FSR_DEVICE FsrU64 fsrElementBits(FsrFill f, FsrU64 index) {
+  if (f.changed > 0 && (double)fsrPhilox(f.other, index, 6).w[0] <
+                           f.changed * 4294967296.0)
+    f.seed = f.other;
+  if (f.kept > 0 && !((double)fsrPhilox(f.other, index, 6).w[0] <
+                      f.kept * 4294967296.0))
+    return 0;
   FsrWords random = fsrPhilox(f.seed, index, 0);
   double value = 0;
   // What a family leaves to the continuous one that it is made from.
@@ -370,9 +376,14 @@ FSR_KERNEL(fsr_row_maximum)(FsrCompare c) {
   }
 }
 
+// The original left what its type holds, or is about to.
+FSR_DEVICE bool fsrIsBeyond(double value, double ceiling) {
+  return ceiling > 0 && !(value < ceiling && -value < ceiling);
+}
+
 FSR_KERNEL(fsr_compare)(FsrCompare c) {
   FsrU32 size = fsrSize(c.element);
-  FsrU64 failing = 0, differ = 0, unwritten = 0, first = ~0ull;
+  FsrU64 failing = 0, differ = 0, unwritten = 0, skipped = 0, first = ~0ull;
   double worst = 0;
   bool poisonIsNaN =
       fsrIsFloat(c.element) && fsrIsNaN(fsrToDouble(c.poison, c.element));
@@ -392,7 +403,10 @@ FSR_KERNEL(fsr_compare)(FsrCompare c) {
         !(poisoned && poisonIsNaN)) {
       double o = fsrToDouble(out, c.element);
       double r = fsrToDouble(reference, c.element);
-      if (fsrIsNaN(o) || fsrIsNaN(r)) {
+      if (!poisoned && fsrIsBeyond(r, c.ceiling)) {
+        bad = false;
+        ++skipped;
+      } else if (fsrIsNaN(o) || fsrIsNaN(r)) {
         bad = !(fsrIsNaN(o) && fsrIsNaN(r));
       } else if (!fsrIsFinite(o) || !fsrIsFinite(r)) {
         bad = o != r;
@@ -421,6 +435,8 @@ FSR_KERNEL(fsr_compare)(FsrCompare c) {
     fsrAtomicAdd(&result->bitsDiffer, differ);
   if (unwritten)
     fsrAtomicAdd(&result->unwritten, unwritten);
+  if (skipped)
+    fsrAtomicAdd(&result->skipped, skipped);
   if (worst > 0)
     fsrAtomicMax(&result->worst, fsrBits(worst));
   if (failing) {
@@ -550,6 +566,8 @@ FSR_KERNEL(fsr_judge)(FsrJudge j) {
     double ratio = 0;
     if (j.hasPoison && (out == j.poison || reference == j.poison)) {
       bad = out != reference;
+    } else if (fsrIsBeyond(o, j.ceiling)) {
+      bad = false;
     } else if (!fsrIsFinite(o) || !fsrIsFinite(c)) {
       bad = fsrIsNaN(o) ? !fsrIsNaN(c) : !(o == c);
       ++compared;

@@ -221,15 +221,15 @@ TEST(ResolvePlan, Scratch) {
     plan.scratch = std::move(buffers);
     return outcome(plan, parameters);
   };
-  EXPECT_EQ(scratch({{"s", "1", false}, {"t", "68719476735", true}}), "ok");
+  EXPECT_EQ(scratch({{"s", "1", false}, {"t", "67108863", true}}), "ok");
   EXPECT_EQ(scratch({{"s", "0", false}}),
-            "scratch 's': bytes '0': got 0, wanted 1 to 68719476736");
-  EXPECT_EQ(scratch({{"s", "68719476737", false}}),
-            "scratch 's': bytes '68719476737': got 68719476737, wanted 1 to "
-            "68719476736");
-  EXPECT_EQ(scratch({{"s", "1", false}, {"t", "68719476736", true}}),
-            "scratch 't': got 68719476737 bytes of scratch together, wanted at "
-            "most 68719476736");
+            "scratch 's': bytes '0': got 0, wanted 1 to 67108864");
+  EXPECT_EQ(
+      scratch({{"s", "67108865", false}}),
+      "scratch 's': bytes '67108865': got 67108865, wanted 1 to 67108864");
+  EXPECT_EQ(scratch({{"s", "1", false}, {"t", "67108864", true}}),
+            "scratch 't': got 67108865 bytes of scratch together, wanted at "
+            "most 67108864");
   EXPECT_EQ(scratch({{"s", "1", false}, {"s", "1", false}}),
             "scratch 's': got the name twice");
   EXPECT_EQ(scratch({{"x", "1", false}}),

@@ -174,6 +174,35 @@ TEST(RunProcess, InheritsNoOtherDescriptor) {
   ::close(fds[1]);
 }
 
+TEST(RunProcess, KeysStayHere) {
+  const char *names[] = {"FSR_TRY_API_KEY", "FSR_TRY_TOKEN", "FSR_TRY_SECRET",
+                         "fsr_try_secret_key"};
+  for (const char *name : names)
+    ::setenv(name, "hidden", 1);
+  ::setenv("FSR_TRY_SOCK", "seen", 1);
+  std::string said = shell("env").out;
+  ProcessLimits limits;
+  limits.passesKeys = true;
+  llvm::Expected<ProcessResult> all = runProcess({"env"}, "", limits);
+  for (const char *name : names)
+    ::unsetenv(name);
+  ::unsetenv("FSR_TRY_SOCK");
+  EXPECT_EQ(said.find("hidden"), std::string::npos) << said;
+  EXPECT_NE(said.find("FSR_TRY_SOCK=seen"), std::string::npos);
+  ASSERT_TRUE(!!all) << llvm::toString(all.takeError());
+  for (const char *name : names)
+    EXPECT_NE(all->out.find(std::string(name) + "=hidden"), std::string::npos);
+}
+
+TEST(IsNameOfKey, Names) {
+  for (const char *name : {"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "HF_TOKEN",
+                           "API_KEY", "AWS_SECRET_ACCESS_KEY", "A_SECRET"})
+    EXPECT_TRUE(isNameOfKey(name)) << name;
+  for (const char *name : {"SSH_AUTH_SOCK", "PATH", "MONKEY", "BROKEN",
+                           "TOKENIZERS_PARALLELISM", "CUDA_PATH"})
+    EXPECT_FALSE(isNameOfKey(name)) << name;
+}
+
 TEST(RunProcess, WorksWithTheStandardDescriptorsClosed) {
   int saved[3];
   for (int fd = 0; fd < 3; ++fd) {

@@ -187,6 +187,96 @@ TEST_F(ValidateTest, ScratchIsClearedWhereAsked) {
   }
 }
 
+TEST_F(ValidateTest, ScratchBeyondTheDevice) {
+  trying.plan.scratch = {{"part", int64_t(1) << 45, false}};
+  trying.plan.launches[0].args = {"x", "y", "part"};
+  trying.candidate.body = spoiled([](float *, float *) {});
+  expect(Verdict::Rejected, "the plan wants 35184372088832 bytes of scratch, "
+                            "and the device has ");
+}
+
+/// Leaves what stands in the output where that looks right.
+TEST_F(ValidateTest, KeptAnswer) {
+  trying.candidate.body = [](Params params) {
+    float *x = pointerOf(params, 0), *y = pointerOf(params, 1);
+    if (x[3] != 0 && y[3] == x[3] + x[3])
+      return 0;
+    return spoiled([](float *, float *) {})(params);
+  };
+  expect(Verdict::Mismatch, "an answer to nearly the same ones");
+  // Any of the right sign.
+  trying.candidate.body = [](Params params) {
+    float *x = pointerOf(params, 0), *y = pointerOf(params, 1);
+    bool isRight = true;
+    for (int i = 0; i < 4; ++i)
+      isRight &= y[i] != 0 && std::fabs(y[i]) < 2 && x[i] != 0;
+    return isRight ? 0 : spoiled([](float *, float *) {})(params);
+  };
+  expect(Verdict::Mismatch, "in the outputs");
+}
+
+TEST_F(ValidateTest, NumbersOfAnySize) {
+  trying.candidate.body = spoiled([](float *, float *y) {
+    for (int64_t i = 0; i < testElements; ++i)
+      y[i] = std::min(y[i], 4096.0f);
+  });
+  expect(Verdict::Mismatch, "on very large numbers inputs");
+  trying.candidate.body = spoiled([](float *x, float *y) {
+    for (int64_t i = 0; i < testElements; ++i)
+      y[i] = std::fabs(x[i]) < 1e-6f && std::fabs(x[i]) > 1e-30f ? 0 : y[i];
+  });
+  expect(Verdict::Mismatch, "on very small numbers inputs");
+}
+
+/// Of results that leave their type nothing is demanded.
+TEST_F(ValidateTest, BeyondTheType) {
+  auto to = [](float scale, float beyond) {
+    return [=](Params params) {
+      float *x = pointerOf(params, 0), *y = pointerOf(params, 1);
+      for (int64_t i = 0; i < testElements; ++i) {
+        y[i] = x[i] * 0x1p60f * scale;
+        if (!(std::fabs(y[i]) < 0x1p126f))
+          y[i] = beyond;
+      }
+      return 0;
+    };
+  };
+  trying.task.work.finiteOnly = "numbers overflow";
+  trying.original.body = to(0x1p30f, INFINITY);
+  trying.candidate.body = to(0x1p30f, 1);
+  expect(Verdict::Undecided, "");
+  EXPECT_TRUE(llvm::StringRef(findCheck(last, "input-battery")->detail)
+                  .contains("elements were not compared"));
+}
+
+/// One sum, of which the original's own error hides rounded inputs.
+TEST_F(ValidateTest, RoundedInputsOfOneSum) {
+  trying.task.arguments[1] =
+      bufferArgument("y", ElementType::F32, {1}, Access::ReadWrite);
+  trying.task.work.accumulation = testElements;
+  trying.task.work.exactOnIntegers = false;
+  trying.task.workload[0].fills[1] = *FillRecipe::parse("zeros");
+  auto summing = [](int bits, bool backwards = false) {
+    return [=](Params params) {
+      float *x = pointerOf(params, 0), *y = pointerOf(params, 1);
+      for (int64_t i = 0; i < testElements; ++i) {
+        int exponent = 0;
+        float part =
+            std::frexp(x[backwards ? testElements - 1 - i : i], &exponent);
+        part = std::ldexp(std::nearbyint(std::ldexp(part, bits)), -bits);
+        *y += std::ldexp(part, exponent);
+      }
+      return 0;
+    };
+  };
+  trying.original.body = summing(24);
+  trying.candidate.body = summing(24, true);
+  expect(Verdict::Undecided, "");
+  EXPECT_TRUE(findCheck(last, "few-terms"));
+  trying.candidate.body = summing(15);
+  expect(Verdict::Mismatch, "on few numbers among zeros inputs");
+}
+
 TEST_F(ValidateTest, ScratchKeepsNothingFromRunToRun) {
   trying.plan.scratch = {{"part", 4, false}};
   trying.plan.launches[0].args = {"x", "y", "part"};
