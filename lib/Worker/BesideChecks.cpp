@@ -122,10 +122,10 @@ llvm::Expected<bool> Evaluation::besideOn(const InputSet &set, bool inFull,
     return std::move(error);
   std::vector<BesideHow> hows(1);
   if (inFull && told.fillings == 0) {
-    hows.push_back({ptx::Schedule::SplitLanes, ptx::BlockOrder::OfSchedule});
     // A race within a warp shows in most random schedules, not in each.
     for (unsigned i = 0; i < 4; ++i)
-      hows.push_back({ptx::Schedule::RandomWarps, ptx::BlockOrder::OfSchedule});
+      hows.push_back({ptx::Schedule::SplitLanes, ptx::BlockOrder::OfSchedule});
+    hows.push_back({ptx::Schedule::RandomWarps, ptx::BlockOrder::OfSchedule});
     hows.push_back({ptx::Schedule::Lockstep, ptx::BlockOrder::Descending});
   }
   BesideLimits limits = limitsOf(inFull);

@@ -346,8 +346,8 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
   usesClone = false;
   voted.clear();
   // What it decided once is decided by it: the original may be far off.
-  if (asksTruth || (trueValues && cloneDecides && !set.special &&
-                    !(set.exact && originalDeterministic))) {
+  if (asksTruth ||
+      (trueValues && cloneDecides && !(set.exact && originalDeterministic))) {
     auto ready = clone->prepare(*buffers);
     if (!ready)
       return ready.takeError();
