@@ -117,6 +117,11 @@ cl::opt<unsigned>
     parameterSets("parameter-sets", cl::init(defaults.parameterSets),
                   cl::desc("Sets of parameters an answer (default 16)"),
                   cl::sub(search), cl::cat(category));
+cl::opt<unsigned>
+    compileJobs("compile-jobs", cl::init(defaults.compileJobs),
+                cl::desc("Candidates compiled at the same time; 0: as many as "
+                         "there are processors (default 0)"),
+                cl::sub(search), cl::cat(category));
 cl::opt<std::string> prompts("prompts", cl::value_desc("FOLDER"),
                              cl::desc("Templates in place of the embedded "
                                       "ones"),
@@ -177,6 +182,7 @@ static llvm::Expected<int> runSearchCommand(const KernelTask &task) {
        {std::tuple("width", uint64_t(width), 1, 64),
         std::tuple("rounds", uint64_t(rounds), 1, 64),
         std::tuple("parameter-sets", uint64_t(parameterSets), 1, 256),
+        std::tuple("compile-jobs", uint64_t(compileJobs), 0, 256),
         std::tuple("in-flight", uint64_t(inFlight), 1, 64),
         std::tuple("llm-timeout", uint64_t(llmTimeout), 1, 86400)})
     if (llvm::Error error = checkRange(name, value, low, high))
@@ -208,6 +214,7 @@ static llvm::Expected<int> runSearchCommand(const KernelTask &task) {
   options.search.patience = patience;
   options.search.solStop = solStop;
   options.search.parameterSets = parameterSets;
+  options.search.compileJobs = compileJobs;
   options.search.seed = seed;
   options.search.prompts = prompts;
   options.search.replayStrict = replayStrict;

@@ -62,6 +62,9 @@ struct EvaluateOptions {
   bool full = true;
   bool measure = true;
   int64_t maxPairs = 128;
+  /// Of the quick rung, which is a few pairs else: so many, to rank what is
+  /// close together.
+  int64_t quickPairs = 0;
   double gpuSeconds = 0; ///< 0: no limit.
 };
 
@@ -85,11 +88,19 @@ struct StrengthRequest {
   uint64_t seed = 0;
 };
 
+struct PhaseTime {
+  std::string phase;
+  double milliseconds = 0;
+};
+
 struct EvaluateResult {
   Verdict verdict = Verdict::Rejected;
   std::string message;
   std::optional<Measurement> measurement;
   Evidence evidence;
+  /// Where the time went, from one word of the worker to the next; of the last
+  /// try. Seen from this side: a worker does not tell it.
+  std::vector<PhaseTime> phases;
 };
 
 class Device {
@@ -102,6 +113,8 @@ public:
   virtual llvm::Error probe() = 0;
   virtual llvm::Expected<EvaluateResult>
   evaluate(const EvaluateRequest &request) = 0;
+  /// How many calls of `evaluate` may run at once, each from its own thread.
+  virtual unsigned slots() const { return 1; }
   /// Holds dummies against the task, by the checks that candidates meet.
   virtual llvm::Expected<std::vector<DummyResult>>
   testStrength(const StrengthRequest &request) = 0;
