@@ -28,6 +28,7 @@
 
 #include <chrono>
 #include <mutex>
+#include <sys/resource.h>
 #include <thread>
 
 using namespace fsr;
@@ -269,6 +270,14 @@ private:
   Stages &stages;
 };
 
+/// Of the compilers: the device's worker lives on, and is not counted.
+double processorSecondsOfChildren() {
+  rusage usage{};
+  getrusage(RUSAGE_CHILDREN, &usage);
+  return double(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         double(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
 struct Options {
   std::vector<std::string> devices;
   unsigned candidates = 64, compileJobs = 0;
@@ -312,6 +321,7 @@ double measure(const Subject &subject, Device &device, Compiler &compiler,
         return build;
       },
       {}};
+  double compilersBefore = processorSecondsOfChildren();
   SearchOutcome outcome = runSearch(task, search, services);
   double seconds =
       std::chrono::duration<double>(Clock::now() - client.start).count();
@@ -335,9 +345,12 @@ double measure(const Subject &subject, Device &device, Compiler &compiler,
     llvm::outs() << llvm::formatv(
         "  {0,-20} {1,8:f1} ms a candidate {2,6:f1} %\n", stage,
         1000 * time / double(outcome.trials.size()), 100 * time / sum);
-  llvm::outs() << llvm::formatv("  the device is busy {0:f0} % of the time\n",
-                                100 * timedDevice.busySeconds / seconds /
-                                    timedDevice.slots());
+  llvm::outs() << llvm::formatv(
+      "  the device is busy {0:f0} % of the time; a compile takes {1:f0} ms of "
+      "a processor\n",
+      100 * timedDevice.busySeconds / seconds / timedDevice.slots(),
+      1000 * (processorSecondsOfChildren() - compilersBefore) /
+          double(outcome.trials.size()));
   return rate;
 }
 

@@ -17,6 +17,9 @@
 #include "fsr/Backend/Backend.h"
 #include "fsr/Core/KernelTask.h"
 
+#include <chrono>
+#include <optional>
+
 namespace fsr {
 
 /// Changed bytes of a zone.
@@ -59,6 +62,10 @@ public:
   llvm::Error copy(DevicePointer to, DevicePointer from, uint64_t bytes);
   llvm::Error clear(DevicePointer at, uint64_t bytes);
   llvm::Error synchronize();
+
+  /// When kernels were timed here last: a GPU that was busy just now has its
+  /// clock up.
+  std::optional<std::chrono::steady_clock::time_point> lastTimed;
 
 private:
   explicit Helpers(Backend &backend) : device(backend) {}
