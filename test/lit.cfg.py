@@ -9,6 +9,9 @@
 #   jsonschema    the Python package, of the Python that runs lit (Debian:
 #                 python3-jsonschema)
 #   shellcheck, clang-format  the programs
+#   openssh-server  sshd, ssh and ssh-keygen (Debian: openssh-server)
+#   slurm         slurmctld, slurmd, srun and munged (Debian: slurmctld, slurmd,
+#                 slurm-client, munge), and root, which they want
 # pylint: disable=undefined-variable
 import glob
 import os
@@ -123,6 +126,18 @@ if shutil.which("shellcheck"):
     config.available_features.add("shellcheck")
 if shutil.which("clang-format-22"):
     config.available_features.add("clang-format")
+
+
+def all_found(*names):
+    """Whether there are programs of these names, daemons included."""
+    path = os.pathsep.join([environment["PATH"], "/usr/sbin", "/usr/local/sbin"])
+    return all(shutil.which(name, path=path) for name in names)
+
+
+if all_found("sshd", "ssh", "ssh-keygen"):
+    config.available_features.add("openssh-server")
+if all_found("slurmctld", "slurmd", "srun", "munged") and os.getuid() == 0:
+    config.available_features.add("slurm")
 
 try:
     from jsonschema import Draft202012Validator  # pylint: disable=unused-import

@@ -173,6 +173,9 @@ public:
     return device.testStrength(request);
   }
   unsigned slots() const override { return device.slots(); }
+  std::vector<std::string> takeRemarks() override {
+    return device.takeRemarks();
+  }
   llvm::Expected<EvaluateResult>
   evaluate(const EvaluateRequest &request) override {
     EvaluateResult result;

@@ -76,6 +76,11 @@ bool bringsData(const Instruction &instruction) {
                  {"atom", "call", "tex", "ldmatrix", "surfld", "mbarrier"});
 }
 
+bool isBranchOrAccess(const Instruction &instruction) {
+  return isOneOf(instruction.opcode, {"bra", "brx", "ret", "exit", "ld", "ldu",
+                                      "st", "atom", "red", "cp"});
+}
+
 /// What data can decide in a function.
 class Data {
 public:
@@ -101,7 +106,10 @@ public:
 private:
   void look(size_t i, bool isSteadyKernel) {
     const Instruction &one = code[i];
-    if (!isSteadyKernel && one.guard && registers.count(*one.guard)) {
+    // A steady kernel is one whose branches and accesses no data decides;
+    // another instruction may still have a predicate of data.
+    bool isKnownSteady = isSteadyKernel && isBranchOrAccess(one);
+    if (!isKnownSteady && one.guard && registers.count(*one.guard)) {
       steer(i);
       if (one.opcode == "bra")
         steerBranch(i);

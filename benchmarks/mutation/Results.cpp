@@ -25,10 +25,13 @@ namespace fsr::mutation {
 static constexpr size_t messageBytes = 160, fields = 11;
 
 static constexpr std::pair<Outcome, llvm::StringLiteral> outcomes[] = {
-    {Outcome::Refused, "refused"},          {Outcome::Survived, "survived"},
-    {Outcome::NotCompiled, "not-compiled"}, {Outcome::SameCode, "same-code"},
-    {Outcome::Unreached, "unreached"},      {Outcome::Unused, "unused"},
-    {Outcome::SameValue, "same-value"},
+    {Outcome::Refused, "refused"},
+    {Outcome::Survived, "survived"},
+    {Outcome::NotCompiled, "not-compiled"},
+    {Outcome::SameCode, "same-code"},
+    {Outcome::Unreached, "no-change: unreached"},
+    {Outcome::Unused, "no-change: unused"},
+    {Outcome::SameValue, "no-change: same value"},
 };
 
 StringRef nameOf(Outcome outcome) {
@@ -119,8 +122,13 @@ readArguments(StringRef text) {
   return arguments;
 }
 
+bool isMade(Outcome outcome) {
+  return outcome == Outcome::Refused || outcome == Outcome::Survived ||
+         outcome == Outcome::SameCode;
+}
+
 double Score::percent() const {
-  size_t left = refused + survived;
+  size_t left = made - dropped();
   return left ? 100.0 * double(refused) / double(left) : 0;
 }
 
@@ -147,8 +155,11 @@ Score report(const std::vector<Row> &rows,
       ++(kind.*which);
       ++(candidate.*which);
     };
-    ++score.made;
-    count(&Count::made);
+    ++score.drawn;
+    if (isMade(row.outcome)) {
+      ++score.made;
+      count(&Count::made);
+    }
     switch (row.outcome) {
     case Outcome::Refused:
       ++score.refused;
@@ -165,19 +176,21 @@ Score report(const std::vector<Row> &rows,
       count(&Count::survived);
       survivors.push_back(&row);
       break;
-    case Outcome::NotCompiled:
-      ++score.notCompiled;
-      count(&Count::dropped);
-      break;
     case Outcome::SameCode:
       ++score.sameCode;
       count(&Count::dropped);
       break;
+    case Outcome::NotCompiled:
+      ++score.notCompiled;
+      break;
     case Outcome::Unreached:
+      ++score.unreached;
+      break;
     case Outcome::Unused:
+      ++score.unused;
+      break;
     case Outcome::SameValue:
-      ++score.proved;
-      count(&Count::dropped);
+      ++score.sameValue;
       break;
     }
   }
@@ -225,11 +238,18 @@ Score report(const std::vector<Row> &rows,
       os << "    " << row->message << "\n";
   }
   os << llvm::formatv(
-      "\n{0} made, {1} not compiled, {2} the same machine code, {3} proved "
-      "equal at their shape, {4} argued to be equal\n{5} refused, {6} "
-      "survived: {7:f1} %\n",
-      score.made, score.notCompiled, score.sameCode, score.proved, score.argued,
-      score.refused, score.survived, score.percent());
+      "\n{0} drawn: {1} not compiled, {2} proved to change nothing ({3} never "
+      "executed, {4} never read, {5} the same value), {6} made\n",
+      score.drawn, score.notCompiled, score.noChange(), score.unreached,
+      score.unused, score.sameValue, score.made);
+  os << llvm::formatv(
+      "{0} made: {1} dropped as equal ({2} the same machine code, {3} argued; "
+      "{4:f1} %), {5} refused, {6} survived\n",
+      score.made, score.dropped(), score.sameCode, score.argued,
+      score.made ? 100.0 * double(score.dropped()) / double(score.made) : 0,
+      score.refused, score.survived);
+  os << llvm::formatv("refused: {0} of {1}, {2:f1} %\n", score.refused,
+                      score.made - score.dropped(), score.percent());
   return score;
 }
 

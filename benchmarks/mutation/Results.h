@@ -23,9 +23,10 @@ enum class Outcome {
   Survived,
   NotCompiled, ///< ptxas does not take it.
   SameCode,    ///< ptxas makes of it what it makes of the original.
-  Unreached,   ///< The instruction, so changed, has no turn at this shape.
-  Unused,      ///< Its result is not read at this shape.
-  SameValue, ///< It gives the same result at this shape wherever that is read.
+  // Proved for all data, at this shape: no change.
+  Unreached, ///< The instruction, so changed, has no turn.
+  Unused,    ///< Its result is not read.
+  SameValue, ///< It gives the same result wherever that is read.
 };
 llvm::StringRef nameOf(Outcome outcome);
 
@@ -48,10 +49,17 @@ llvm::Expected<std::map<std::string, Row>> readRows(llvm::StringRef text);
 llvm::Expected<std::map<std::string, std::string>>
 readArguments(llvm::StringRef text);
 
+/// Whether a mutant counts as made. What ptxas does not take is no program,
+/// and what is proved to change no value of any thread, for all data, has no
+/// other meaning; others are drawn in their places.
+bool isMade(Outcome outcome);
+
 struct Score {
-  size_t made = 0, notCompiled = 0, sameCode = 0, proved = 0, argued = 0,
-         refused = 0, survived = 0;
-  /// Of those that are left.
+  size_t drawn = 0, notCompiled = 0, unreached = 0, unused = 0, sameValue = 0;
+  size_t made = 0, sameCode = 0, argued = 0, refused = 0, survived = 0;
+  size_t noChange() const { return unreached + unused + sameValue; }
+  size_t dropped() const { return sameCode + argued; }
+  /// Refused, of those that were made and not dropped.
   double percent() const;
 };
 

@@ -26,7 +26,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
-#include <atomic>
+#include <condition_variable>
 #include <mutex>
 #include <thread>
 
@@ -47,17 +47,12 @@ cl::opt<std::string> device("device", cl::init("virtual"),
 cl::opt<bool> allowUnsandboxed("allow-unsandboxed", cl::desc("As for fsr-tune"),
                                cl::cat(category));
 cl::opt<unsigned> total("mutants", cl::init(500),
-                        cl::desc("Choose so many of all (500)"),
+                        cl::desc("Make so many; what changes nothing is drawn "
+                                 "and not made (500)"),
                         cl::cat(category));
 cl::opt<uint64_t> seed("seed", cl::init(1),
                        cl::desc("Of the choice and of inputs (1)"),
                        cl::cat(category));
-cl::opt<unsigned> from("from", cl::init(0),
-                       cl::desc("Judge the chosen ones from this on (0)"),
-                       cl::cat(category));
-cl::opt<unsigned> count("count", cl::init(0),
-                        cl::desc("Judge so many; 0: all (0)"),
-                        cl::cat(category));
 cl::opt<unsigned> jobs("jobs", cl::init(0),
                        cl::desc("Workers at a time; 0: one a core (0)"),
                        cl::cat(category));
@@ -85,11 +80,12 @@ cl::opt<bool> list("list", cl::desc("Print the chosen ones, judge none"),
                    cl::cat(category));
 
 constexpr uint64_t maxFileBytes = uint64_t(64) << 20;
-constexpr double mostArgued = 0.1; ///< Of all that were made.
+/// Of all that were made: the same machine code, or argued to be equal.
+constexpr double mostDropped = 0.1;
 
 struct Run {
   std::vector<Subject> subjects;
-  std::vector<Mutant> chosen;
+  std::vector<Mutant> order; ///< In which mutants are drawn.
   std::map<std::string, Row> rows;
   std::map<std::string, std::string> arguments;
 
@@ -100,11 +96,12 @@ struct Run {
   }
 };
 
-/// Judges `todo` on several workers, and adds each line to the results.
+/// Draws mutants in their order until enough are made, judges on several
+/// workers those that no row is there of, and adds each line to the results.
 class Pool {
 public:
-  Pool(Run &run, std::vector<const Mutant *> todo, llvm::raw_ostream *file)
-      : run(run), todo(std::move(todo)), file(file) {}
+  Pool(Run &run, size_t wanted, llvm::raw_ostream *file)
+      : run(run), wanted(wanted), file(file) {}
 
   llvm::Error judgeAll(std::vector<std::unique_ptr<Bench>> &benches) {
     std::vector<std::thread> threads;
@@ -117,21 +114,45 @@ public:
   }
 
 private:
+  /// Null: no more are wanted. While others are being judged that may turn out
+  /// to be none, waits for what becomes of them.
+  const Mutant *draw(std::unique_lock<std::mutex> &hold) {
+    while (failed.empty()) {
+      if (made >= wanted || (next == run.order.size() && !inFlight))
+        return nullptr;
+      if (made + inFlight >= wanted || next == run.order.size()) {
+        changed.wait(hold);
+        continue;
+      }
+      const Mutant &mutant = run.order[next++];
+      auto known = run.rows.find(mutant.id);
+      if (known == run.rows.end() ||
+          (again && known->second.outcome == Outcome::Survived)) {
+        ++inFlight;
+        return &mutant;
+      }
+      made += isMade(known->second.outcome);
+    }
+    return nullptr;
+  }
+
   void work(Bench &bench) {
-    for (size_t i = next++; i < todo.size(); i = next++) {
-      const Mutant &mutant = *todo[i];
-      auto row = bench.judge(run.subjectOf(mutant), mutant);
-      std::lock_guard<std::mutex> hold(lock);
+    std::unique_lock<std::mutex> hold(lock);
+    while (const Mutant *mutant = draw(hold)) {
+      hold.unlock();
+      auto row = bench.judge(run.subjectOf(*mutant), *mutant);
+      hold.lock();
+      --inFlight;
+      changed.notify_all();
       if (!row) {
         std::string message = llvm::toString(row.takeError());
         if (failed.empty())
           failed = message;
-        next = todo.size();
         return;
       }
-      ++done;
-      llvm::errs() << "[" << done << "/" << todo.size() << "] "
-                   << nameOf(row->outcome) << " " << mutant.id;
+      made += isMade(row->outcome);
+      llvm::errs() << "[" << made << "/" << std::min(wanted, run.order.size())
+                   << "] " << nameOf(row->outcome) << " " << mutant->id;
       if (row->outcome == Outcome::Refused)
         llvm::errs() << ": " << row->verdict << ", " << row->check;
       llvm::errs() << "\n";
@@ -139,16 +160,17 @@ private:
         *file << row->text();
         file->flush();
       }
-      run.rows[mutant.id] = std::move(*row);
+      run.rows[mutant->id] = std::move(*row);
     }
+    changed.notify_all();
   }
 
   Run &run;
-  std::vector<const Mutant *> todo;
+  const size_t wanted;
   llvm::raw_ostream *file;
-  std::atomic<size_t> next{0};
   std::mutex lock; ///< Of what is below, of the rows and of the file.
-  size_t done = 0;
+  std::condition_variable changed;
+  size_t next = 0, made = 0, inFlight = 0;
   std::string failed;
 };
 
@@ -197,13 +219,13 @@ llvm::Error prepare(Run &run, Bench *bench) {
     all.push_back(std::move(*mutants));
   }
   if (only.empty()) {
-    run.chosen = choose(std::move(all), total, seed);
+    run.order = choose(std::move(all), list ? total : SIZE_MAX, seed);
     return llvm::Error::success();
   }
   for (const std::vector<Mutant> &mutants : all)
     for (const Mutant &mutant : mutants)
       if (llvm::is_contained(only, mutant.id))
-        run.chosen.push_back(mutant);
+        run.order.push_back(mutant);
   return llvm::Error::success();
 }
 
@@ -217,8 +239,8 @@ bool checkArguments(const Run &run, const Score &score) {
     llvm::outs() << "argued to be equal, and refused: " << id << "\n";
     good = false;
   }
-  if (double(score.argued) > mostArgued * double(score.made)) {
-    llvm::outs() << "more than a tenth is argued to be equal\n";
+  if (double(score.dropped()) > mostDropped * double(score.made)) {
+    llvm::outs() << "more than a tenth is dropped as equal\n";
     good = false;
   }
   return good;
@@ -227,14 +249,18 @@ bool checkArguments(const Run &run, const Score &score) {
 llvm::Expected<int> finish(const Run &run) {
   std::vector<Row> rows;
   std::string text = headings();
-  for (const Mutant &mutant : run.chosen) {
+  size_t made = 0;
+  for (const Mutant &mutant : run.order) {
+    if (made == total && only.empty())
+      break;
     auto found = run.rows.find(mutant.id);
     if (found == run.rows.end())
       continue;
+    made += isMade(found->second.outcome);
     rows.push_back(found->second);
     text += found->second.text();
   }
-  // Now in the order of the choice, each mutant once.
+  // Now in the order in which they were drawn, each mutant once.
   if (!results.empty() && only.empty())
     if (llvm::Error error = writeOutput(results, text))
       return std::move(error);
@@ -289,34 +315,28 @@ llvm::Expected<int> run() {
           prepare(run, benches.empty() ? nullptr : benches.front().get()))
     return std::move(error);
   if (list) {
-    for (const Mutant &mutant : run.chosen)
+    for (const Mutant &mutant : run.order)
       llvm::outs() << mutant.id << "\t" << mutant.before << "\t"
                    << (mutant.after.empty() ? "(nothing)" : mutant.after)
                    << "\n";
     return 0;
   }
-  std::vector<const Mutant *> todo;
-  size_t end = count ? std::min<size_t>(size_t(from) + count, run.chosen.size())
-                     : run.chosen.size();
-  for (size_t i = from; i < end; ++i) {
-    auto found = run.rows.find(run.chosen[i].id);
-    if (found == run.rows.end() ||
-        (again && found->second.outcome == Outcome::Survived))
-      todo.push_back(&run.chosen[i]);
-  }
   std::unique_ptr<llvm::raw_fd_ostream> file;
   if (!results.empty() && only.empty()) {
+    // What a stopped run left may end within a line.
+    std::string text = headings();
+    for (const auto &[id, row] : run.rows)
+      text += row.text();
+    if (llvm::Error error = writeOutput(results, text))
+      return std::move(error);
     std::error_code error;
-    bool isNew = !llvm::sys::fs::exists(results);
     file = std::make_unique<llvm::raw_fd_ostream>(results, error,
                                                   llvm::sys::fs::OF_Append);
     if (error)
       return makeError(ErrorKind::BadInput,
                        "cannot write " + results + ": " + error.message());
-    if (isNew)
-      *file << headings();
   }
-  Pool pool(run, std::move(todo), file.get());
+  Pool pool(run, only.empty() ? size_t(total) : run.order.size(), file.get());
   if (llvm::Error error = pool.judgeAll(benches))
     return std::move(error);
   file.reset();

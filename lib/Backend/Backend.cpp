@@ -8,6 +8,7 @@
 #include "fsr/Backend/Backend.h"
 
 #include "CudaDriver.h"
+#include "fsr/Support/Error.h"
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -16,6 +17,10 @@ using namespace fsr;
 char BackendError::ID = 0;
 
 Backend::~Backend() = default;
+
+llvm::Expected<GpuState> Backend::gpuState() {
+  return makeError(ErrorKind::Unavailable, "no NVML: the device is no GPU");
+}
 
 void BackendError::log(llvm::raw_ostream &os) const {
   os << call << ": " << name;
@@ -49,6 +54,8 @@ bool BackendError::isSticky() const {
     return false;
   }
 }
+
+bool BackendError::isNotFound() const { return code == cuda::errorNotFound; }
 
 bool BackendError::isLaunchRefusal() const {
   switch (code) {

@@ -9,12 +9,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "CudaDriver.h"
+#include "Nvml.h"
 
 #include "fsr/Backend/Backend.h"
 #include "fsr/Support/Counted.h"
 #include "fsr/Support/Error.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
 
 #include <algorithm>
@@ -55,6 +57,7 @@ public:
   ~CudaBackend() override { driver.primaryCtxRelease(device); }
 
   llvm::Expected<BackendProperties> properties() override;
+  llvm::Expected<GpuState> gpuState() override;
 
   llvm::Expected<DevicePointer> allocate(size_t bytes) override {
     Pointer pointer = 0;
@@ -167,6 +170,16 @@ public:
     }
     return check(driver.moduleUnload(module), "cuModuleUnload");
   }
+  llvm::Expected<std::pair<DevicePointer, uint64_t>>
+  variable(ModuleHandle module, llvm::StringRef name) override {
+    Pointer pointer = 0;
+    size_t bytes = 0;
+    if (auto error = check(driver.moduleGetGlobal(&pointer, &bytes, module,
+                                                  name.str().c_str()),
+                           "cuModuleGetGlobal '" + name + "'"))
+      return std::move(error);
+    return std::make_pair(DevicePointer(pointer), uint64_t(bytes));
+  }
   llvm::Expected<FunctionHandle> function(ModuleHandle module,
                                           llvm::StringRef name) override {
     Handle function = nullptr;
@@ -245,6 +258,9 @@ private:
   const cuda::Device device;
   const Handle context;  ///< The primary one, retained by this object.
   bool hasPools = false; ///< Stream-ordered allocation.
+  /// Opened when it is first asked for; null, and why, where it cannot be.
+  std::unique_ptr<Nvml> nvml;
+  std::string noNvml;
   std::mutex mutex;
   /// Dynamic shared bytes that a function was last allowed.
   llvm::DenseMap<Handle, unsigned> optedIn;
@@ -272,6 +288,9 @@ llvm::Expected<BackendProperties> CudaBackend::properties() {
   int version = 0;
   size_t bytes = 0;
   result.name = name;
+  unsigned char uuid[16] = {};
+  if (driver.deviceGetUuid && driver.deviceGetUuid(uuid, device) == success)
+    result.uuid = llvm::toHex(llvm::ArrayRef(uuid), /*LowerCase=*/true);
   result.multiprocessors = attribute(attributeMultiprocessorCount);
   result.clockKhz = attribute(attributeClockRate);
   result.memoryClockKhz = attribute(attributeMemoryClockRate);
@@ -308,6 +327,23 @@ llvm::Expected<BackendProperties> CudaBackend::properties() {
                   std::to_string(version % 1000 / 10);
   result.chip = "sm_" + std::to_string(major * 10 + minor);
   return result;
+}
+
+llvm::Expected<GpuState> CudaBackend::gpuState() {
+  if (!nvml && noNvml.empty()) {
+    char bus[64] = {};
+    if (!driver.deviceGetPciBusId ||
+        driver.deviceGetPciBusId(bus, sizeof(bus) - 1, device)) {
+      noNvml = "no NVML: the CUDA driver does not tell where its GPU is";
+    } else if (auto opened = Nvml::open(bus)) {
+      nvml = std::move(*opened);
+    } else {
+      noNvml = llvm::toString(opened.takeError());
+    }
+  }
+  if (!nvml)
+    return makeError(ErrorKind::Unavailable, noNvml);
+  return nvml->state();
 }
 
 llvm::Expected<ModuleHandle> CudaBackend::loadModule(llvm::StringRef image,

@@ -38,6 +38,11 @@ llvm::Expected<Driver> Driver::load() {
 #undef X
   driver.launchKernelEx = reinterpret_cast<decltype(driver.launchKernelEx)>(
       dlsym(library, "cuLaunchKernelEx"));
+  driver.deviceGetUuid = reinterpret_cast<decltype(driver.deviceGetUuid)>(
+      dlsym(library, "cuDeviceGetUuid_v2"));
+  driver.deviceGetPciBusId =
+      reinterpret_cast<decltype(driver.deviceGetPciBusId)>(
+          dlsym(library, "cuDeviceGetPCIBusId"));
 
   if (Result result = driver.init(0)) {
     const char *name = nullptr;

@@ -49,6 +49,7 @@ enum : Result {
   errorLaunchFailed = 719,
   errorCooperativeLaunchTooLarge = 720,
   errorTensorMemoryLeak = 721,
+  errorNotFound = 500,
   errorNotSupported = 801,
   errorInvalidClusterSize = 912,
 };
@@ -164,6 +165,8 @@ static_assert(offsetof(LaunchConfig, stream) == 32 &&
   X(moduleUnload, "cuModuleUnload", (Handle))                                  \
   X(moduleGetFunction, "cuModuleGetFunction",                                  \
     (Handle *, Handle, const char *))                                          \
+  X(moduleGetGlobal, "cuModuleGetGlobal_v2",                                   \
+    (Pointer *, size_t *, Handle, const char *))                               \
   X(funcGetAttribute, "cuFuncGetAttribute", (int *, int, Handle))              \
   X(funcSetAttribute, "cuFuncSetAttribute", (Handle, int, int))                \
   X(launchKernel, "cuLaunchKernel",                                            \
@@ -187,6 +190,11 @@ struct Driver {
   /// Since CUDA 11.8; null in an older driver.
   Result (*launchKernelEx)(const LaunchConfig *, Handle, void **,
                            void **) = nullptr;
+  /// 16 bytes, those of a part of a GPU where it is one. Since CUDA 11.4; null
+  /// in an older driver.
+  Result (*deviceGetUuid)(unsigned char *, Device) = nullptr;
+  /// Null in a driver that cannot tell where its GPU is.
+  Result (*deviceGetPciBusId)(char *, int, Device) = nullptr;
 
   /// Loads libcuda.so.1 and initialises it. Errors (Unavailable): the library
   /// or one of its symbols is missing, or there is no GPU.

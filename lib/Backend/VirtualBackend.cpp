@@ -12,6 +12,7 @@
 #include "CudaDriver.h"
 
 #include "fsr/Support/Error.h"
+#include "fsr/Support/Printable.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -30,7 +31,7 @@ VirtualDevice::~VirtualDevice() = default;
 namespace {
 
 constexpr int errorNoBinary = 209, errorInvalidPtx = 218,
-              errorInvalidHandle = 400, errorNotFound = 500;
+              errorInvalidHandle = 400;
 /// The host's memory stands for the chip's: no more than this of it.
 constexpr uint64_t mostMemory = uint64_t(16) << 30;
 /// Copies between host and device go over a bus of this rate.
@@ -155,6 +156,8 @@ public:
   llvm::Error unloadModule(ModuleHandle module) override;
   llvm::Expected<FunctionHandle> function(ModuleHandle module,
                                           llvm::StringRef name) override;
+  llvm::Expected<std::pair<DevicePointer, uint64_t>>
+  variable(ModuleHandle module, llvm::StringRef name) override;
   llvm::Error launch(const BackendLaunch &launch) override;
 
   llvm::Expected<StreamHandle> createStream() override {
@@ -544,7 +547,7 @@ llvm::Expected<FunctionHandle> VirtualBackend::function(ModuleHandle module,
   auto parameters = gpu->parameters(found->second->number, name);
   if (!parameters) {
     found->second->kernels.erase(name.str());
-    return failed(errorNotFound, "CUDA_ERROR_NOT_FOUND", call,
+    return failed(cuda::errorNotFound, "CUDA_ERROR_NOT_FOUND", call,
                   llvm::toString(parameters.takeError()));
   }
   kernel = std::make_unique<KernelEntry>();
@@ -555,6 +558,22 @@ llvm::Expected<FunctionHandle> VirtualBackend::function(ModuleHandle module,
     kernel->parameterBytes =
         std::max(kernel->parameterBytes, one.offset + one.bytes);
   return kernel.get();
+}
+
+llvm::Expected<std::pair<DevicePointer, uint64_t>>
+VirtualBackend::variable(ModuleHandle module, llvm::StringRef name) {
+  std::lock_guard<std::mutex> lock(mutex);
+  std::string call = ("cuModuleGetGlobal '" + name + "'").str();
+  if (llvm::Error error = alive(call))
+    return std::move(error);
+  auto found = modules.find(module);
+  if (found == modules.end())
+    return failed(errorInvalidHandle, "CUDA_ERROR_INVALID_HANDLE", call);
+  auto symbol = gpu->symbol(found->second->number, name);
+  if (!symbol)
+    return failed(cuda::errorNotFound, "CUDA_ERROR_NOT_FOUND", call,
+                  llvm::toString(symbol.takeError()));
+  return *symbol;
 }
 
 void VirtualBackend::note(ptx::LaunchResult &result,
@@ -603,7 +622,8 @@ llvm::Error VirtualBackend::launch(const BackendLaunch &launch) {
   shape.sharedBytes = launch.sharedBytes;
   ptx::LaunchOptions how;
   if (launch.isTrusted) {
-    how.checkRaces = how.trackTaint = false;
+    // What it finds is told nobody.
+    how.checkRaces = how.checkUninitialized = how.trackTaint = false;
   } else {
     how.schedule = options.schedule;
     how.order = options.order;
@@ -620,7 +640,10 @@ llvm::Error VirtualBackend::launch(const BackendLaunch &launch) {
       ptx::modelledTime(result->counters, shape, cost, model);
   queue(**stream, time.microseconds);
   if (!result->output.empty()) {
-    fwrite(result->output.data(), 1, result->output.size(), stdout);
+    // For a person who runs a program on this device; the kernel's author
+    // chose each byte.
+    std::string text = printable(result->output, /*keepLines=*/true);
+    fwrite(text.data(), 1, text.size(), stdout);
     fflush(stdout);
   }
   if (!result->completed) {

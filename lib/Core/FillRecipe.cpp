@@ -52,6 +52,7 @@ constexpr Family families[] = {
     {"reversed", 2, "reversed(low, high)"},
     {"gram", 1, "gram(rows)"},
     {"drifting", 2, "drifting(mean, deviation)"},
+    {"specials", 2, "specials(nans, infinities)"},
 };
 
 const Family *findFamily(llvm::StringRef name) {
@@ -110,6 +111,9 @@ llvm::StringRef rangeError(const Family &family, llvm::ArrayRef<double> p) {
   if (((name == "bernoulli" || name == "signs") && (p[0] < 0 || p[0] > 1)) ||
       (name == "tails" && (p[1] < 0 || p[1] > 1)))
     return "wanted a probability from 0 to 1";
+  if (name == "specials" &&
+      !(p[0] >= 0 && p[1] >= 0 && p[0] + p[1] > 0 && p[0] + p[1] <= 1))
+    return "wanted probabilities with a sum above 0 and of at most 1";
   // Beyond 2^53 a double skips integers.
   if ((name == "integers" || name == "zipf") && llvm::any_of(p, [](double v) {
         return v != std::floor(v) || std::fabs(v) > 9007199254740992.0;

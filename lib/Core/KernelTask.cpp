@@ -79,6 +79,13 @@ llvm::StringRef nameOf(Access access) {
   llvm_unreachable("access without a name");
 }
 
+bool Argument::isPromoted() const {
+  bool isNarrow = element == ElementType::F16 || element == ElementType::BF16 ||
+                  element == ElementType::F32;
+  return isBuffer && isNarrow &&
+         (access == Access::Write || access == Access::ReadWrite);
+}
+
 int64_t Argument::numElements() const {
   if (!isBuffer)
     return 0;
@@ -223,10 +230,16 @@ bool fromJSON(const llvm::json::Value &json, LaunchShape &value,
 }
 
 static llvm::json::Value toJSON(const Reference &value) {
-  return llvm::json::Object{{"mlir", text(value.mlir)},
+  llvm::json::Object object{{"mlir", text(value.mlir)},
                             {"ptx", text(value.ptx)},
                             {"entry", text(value.entry)},
                             {"abi", nameOf(value.abi)}};
+  // Texts of tasks that know of none stay as they were, and their hashes.
+  if (!value.truePtx.empty())
+    object["true_ptx"] = text(value.truePtx);
+  if (!value.noTruePtx.empty())
+    object["no_true_ptx"] = text(value.noTruePtx);
+  return object;
 }
 
 static bool fromJSON(const llvm::json::Value &json, Reference &value,
@@ -235,6 +248,8 @@ static bool fromJSON(const llvm::json::Value &json, Reference &value,
   std::string abi;
   if (!mapper || !mapper.mapOptional("mlir", value.mlir) ||
       !mapper.mapOptional("ptx", value.ptx) ||
+      !mapper.mapOptional("true_ptx", value.truePtx) ||
+      !mapper.mapOptional("no_true_ptx", value.noTruePtx) ||
       !mapper.map("entry", value.entry) || !mapper.map("abi", abi))
     return false;
   value.abi = ReferenceAbi::Descriptor;
@@ -254,19 +269,22 @@ static llvm::json::Value toJSON(const WorkEstimate &value) {
                             {"accumulation", value.accumulation},
                             {"exact_on_integers", value.exactOnIntegers},
                             {"moves_only", value.movesOnly},
-                            {"adds_atomically", value.addsAtomically}};
+                            {"adds_atomically", value.addsAtomically},
+                            {"finite_only", text(value.finiteOnly)}};
 }
 
 static bool fromJSON(const llvm::json::Value &json, WorkEstimate &value,
                      llvm::json::Path path) {
   llvm::json::ObjectMapper mapper(json, path);
+  value.finiteOnly = "the task does not say what they lead to";
   if (!mapper || !mapOptionalReal(mapper, "flops", value.flops) ||
       !mapOptionalReal(mapper, "bytes_read", value.bytesRead) ||
       !mapOptionalReal(mapper, "bytes_written", value.bytesWritten) ||
       !mapper.mapOptional("accumulation", value.accumulation) ||
       !mapper.mapOptional("exact_on_integers", value.exactOnIntegers) ||
       !mapper.mapOptional("moves_only", value.movesOnly) ||
-      !mapper.mapOptional("adds_atomically", value.addsAtomically))
+      !mapper.mapOptional("adds_atomically", value.addsAtomically) ||
+      !mapper.mapOptional("finite_only", value.finiteOnly))
     return false;
   // Written so that NaN fails.
   if (!(value.flops >= 0 && std::isfinite(value.flops))) {

@@ -12,6 +12,10 @@
 // fewer pairs the interval is Student's on the logs, and one pair says nothing
 // about its own spread: its interval is open.
 //
+// Neighbouring pairs may be alike, as a clock drifts or a neighbour comes and
+// goes. Where they are, blocks of them are drawn, and the sign test reckons
+// with as many pairs as are worth that many independent ones.
+//
 //===----------------------------------------------------------------------===//
 
 #include "fsr/Core/Statistics.h"
@@ -116,6 +120,26 @@ size_t signTestRank(size_t n, double confidence) {
   return k;
 }
 
+/// How much a pair resembles the next, from what sides of the median they are
+/// on: outliers say no more than others. 0 where it may be chance.
+double likeness(llvm::ArrayRef<double> logs, double centre) {
+  constexpr size_t fewest = 16;
+  size_t n = logs.size();
+  if (n < fewest)
+    return 0;
+  auto side = [&](size_t i) { return (logs[i] > centre) - (logs[i] < centre); };
+  double alike = 0;
+  for (size_t i = 0; i + 1 < n; ++i)
+    alike += side(i) * side(i + 1);
+  alike /= double(n - 1);
+  if (alike <= 2 / std::sqrt(double(n)))
+    return 0;
+  // Of normal variables with this correlation of signs. Few pairs may look much
+  // more alike than they are.
+  constexpr double most = 0.6;
+  return std::min(std::sin(pi / 2 * alike), most);
+}
+
 } // namespace
 
 double median(llvm::ArrayRef<double> values) {
@@ -145,9 +169,16 @@ RatioInterval pairedRatio(llvm::ArrayRef<double> original,
 
   Generator generator(0x46535221u);
   std::vector<double> medians(std::max(resamples, 1u)), sample(n);
+  double alike = likeness(logs, centre);
+  constexpr size_t blockPairs = 5;
+  size_t block = alike > 0 ? blockPairs : 1;
   for (double &each : medians) {
-    for (double &value : sample)
-      value = logs[generator.below(n)];
+    sample.resize(n);
+    for (size_t i = 0; i < n; i += block) {
+      size_t from = generator.below(n);
+      for (size_t k = 0; k < std::min(block, n - i); ++k)
+        sample[i + k] = logs[(from + k) % n];
+    }
     each = medianInPlace(sample);
   }
   std::sort(medians.begin(), medians.end());
@@ -159,15 +190,28 @@ RatioInterval pairedRatio(llvm::ArrayRef<double> original,
   // Beyond, the two agree, and 2^-n leaves the range of a double.
   if (n <= 1000) {
     std::sort(logs.begin(), logs.end());
-    size_t rank = signTestRank(n, confidence);
+    double worth = (1 - alike) / (1 + alike);
+    size_t independent = std::max<size_t>(size_t(double(n) * worth), 2);
+    size_t rank = signTestRank(independent, confidence);
+    if (std::ldexp(1.0, 1 - int(independent)) > least)
+      rank = 1; // Too few: the whole range, and more cannot be said.
+    else if (independent < n)
+      rank = std::max<size_t>(1, rank * n / (independent + 1));
     lowLog = std::min(lowLog, logs[rank - 1]);
     highLog = std::max(highLog, logs[n - rank]);
   }
   return {std::exp(centre), std::exp(lowLog), std::exp(highLog)};
 }
 
-Verdict judge(const RatioInterval &interval, double noiseFloor) {
-  double bar = 1 + noiseFloor;
+double acceptanceMargin(double noiseFloor) {
+  constexpr double least = 0.005, noisy = 0.03;
+  if (noiseFloor > noisy)
+    return 2 * noiseFloor;
+  return std::max(noiseFloor, least);
+}
+
+Verdict judge(const RatioInterval &interval, double margin) {
+  double bar = 1 + margin;
   if (interval.low > bar)
     return Verdict::Accepted;
   if (interval.high < bar)

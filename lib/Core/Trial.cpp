@@ -142,8 +142,33 @@ bool fromJSON(const llvm::json::Value &json, KernelResources &value,
          mapNatural(mapper, "stack_bytes", value.stackBytes);
 }
 
+llvm::json::Value toJSON(const Conditions &value) {
+  return llvm::json::Object{{"driver", text(value.driver)},
+                            {"clock_mhz", value.clockMhz},
+                            {"memory_clock_mhz", value.memoryClockMhz},
+                            {"temperature_c", value.temperatureC},
+                            {"power_w", real(value.powerWatts)},
+                            {"power_limit_w", real(value.powerLimitWatts)},
+                            {"clock_limits", texts(value.clockLimits)},
+                            {"other_processes", value.otherProcesses}};
+}
+
+bool fromJSON(const llvm::json::Value &json, Conditions &value,
+              llvm::json::Path path) {
+  value = Conditions();
+  llvm::json::ObjectMapper mapper(json, path);
+  return mapper && mapper.mapOptional("driver", value.driver) &&
+         mapper.mapOptional("clock_mhz", value.clockMhz) &&
+         mapper.mapOptional("memory_clock_mhz", value.memoryClockMhz) &&
+         mapper.mapOptional("temperature_c", value.temperatureC) &&
+         mapOptionalReal(mapper, "power_w", value.powerWatts) &&
+         mapOptionalReal(mapper, "power_limit_w", value.powerLimitWatts) &&
+         mapper.mapOptional("clock_limits", value.clockLimits) &&
+         mapper.mapOptional("other_processes", value.otherProcesses);
+}
+
 llvm::json::Value toJSON(const Measurement &value) {
-  return llvm::json::Object{
+  llvm::json::Object object{
       {"device", text(value.device)},
       {"driver", text(value.driver)},
       {"original_us", reals(value.originalUs)},
@@ -157,6 +182,13 @@ llvm::json::Value toJSON(const Measurement &value) {
       {"dropped_pairs", value.droppedPairs},
       {"batch", value.batch},
       {"sm_clock_mhz", value.smClockMhz}};
+  if (!value.originalCycles.empty()) {
+    object["original_cycles"] = reals(value.originalCycles);
+    object["candidate_cycles"] = reals(value.candidateCycles);
+  }
+  if (value.conditions)
+    object["conditions"] = toJSON(*value.conditions);
+  return object;
 }
 
 bool fromJSON(const llvm::json::Value &json, Measurement &value,
@@ -175,8 +207,23 @@ bool fromJSON(const llvm::json::Value &json, Measurement &value,
       !mapReal(mapper, "noise_floor", value.noiseFloor) ||
       !mapOptionalNatural(mapper, "dropped_pairs", value.droppedPairs) ||
       !mapOptionalNatural(mapper, "batch", value.batch) ||
-      !mapOptionalNatural(mapper, "sm_clock_mhz", value.smClockMhz))
+      !mapOptionalNatural(mapper, "sm_clock_mhz", value.smClockMhz) ||
+      !mapper.mapOptional("conditions", value.conditions))
     return false;
+  const llvm::json::Object &object = *json.getAsObject();
+  for (auto [key, cycles] :
+       {std::pair<llvm::StringLiteral, std::vector<double> *>(
+            "original_cycles", &value.originalCycles),
+        {"candidate_cycles", &value.candidateCycles}}) {
+    if (!object.get(key))
+      continue;
+    if (!mapReals(mapper, key, *cycles))
+      return false;
+    if (cycles->size() != value.originalUs.size()) {
+      path.field(key).report("expected as many as in original_us");
+      return false;
+    }
+  }
   if (value.originalUs.size() != value.candidateUs.size()) {
     path.field("candidate_us").report("expected as many as in original_us");
     return false;

@@ -118,6 +118,7 @@ Value fsr::toJSON(const DeviceDescription &value) {
       {"name", value.name},
       {"driver", value.driver},
       {"chip", value.chip},
+      {"uuid", value.uuid},
       {"multiprocessors", value.multiprocessors},
       {"cores_per_multiprocessor", value.coresPerMultiprocessor},
       {"clock_khz", value.clockKhz},
@@ -164,7 +165,8 @@ bool fsr::fromJSON(const Value &json, DeviceDescription &value, Path path) {
     }
   }
   if (!map.map("limits", limits) ||
-      !map.mapOptional("virtual", value.isVirtual))
+      !map.mapOptional("virtual", value.isVirtual) ||
+      !map.mapOptional("uuid", value.uuid))
     return false;
   value.limits = limits.limits;
   llvm::Expected<Target> chip = Target::parse(value.chip);
@@ -175,6 +177,7 @@ bool fsr::fromJSON(const Value &json, DeviceDescription &value, Path path) {
   }
   value.name = scrubPeerText(value.name, maxNameBytes);
   value.driver = scrubPeerText(value.driver, maxNameBytes);
+  value.uuid = scrubPeerText(value.uuid, maxNameBytes);
   return true;
 }
 
@@ -186,6 +189,7 @@ bool fsr::fromJSON(const Value &json, DeviceDescription &value, Path path) {
 static Value withoutTexts(KernelTask task) {
   task.reference.mlir.clear();
   task.reference.ptx.clear();
+  task.reference.truePtx.clear();
   task.kernelMlir.clear();
   task.launchMlir.clear();
   return toJSON(task);
@@ -221,6 +225,12 @@ Value fsr::toJSON(const WireEvaluate &value) {
     object["reference_ptx"] = value.referencePtxHash;
   if (!value.candidatePtxHash.empty())
     object["candidate_ptx"] = value.candidatePtxHash;
+  if (!value.cloneHash.empty())
+    object["clone"] = value.cloneHash;
+  if (value.options.confirm)
+    object["confirm"] = true;
+  if (value.options.raceOnly)
+    object["race_only"] = true;
   return object;
 }
 
@@ -239,8 +249,11 @@ bool fsr::fromJSON(const Value &json, WireEvaluate &value, Path path) {
       !map.map("candidate", value.candidateHash) ||
       !map.mapOptional("reference_ptx", value.referencePtxHash) ||
       !map.mapOptional("candidate_ptx", value.candidatePtxHash) ||
+      !map.mapOptional("clone", value.cloneHash) ||
       !map.map("plan", value.plan) || !map.map("seed", seed) ||
       !map.map("full", options.full) || !map.map("measure", options.measure) ||
+      !map.mapOptional("confirm", options.confirm) ||
+      !map.mapOptional("race_only", options.raceOnly) ||
       !map.map("max_pairs", options.maxPairs) ||
       !map.mapOptional("quick_pairs", options.quickPairs) ||
       !map.map("gpu_seconds", options.gpuSeconds) ||
@@ -255,9 +268,9 @@ bool fsr::fromJSON(const Value &json, WireEvaluate &value, Path path) {
     path.field("candidate").report("expected 64 hex digits");
     return false;
   }
-  for (auto [name, hash] :
-       {std::pair("reference_ptx", &value.referencePtxHash),
-        std::pair("candidate_ptx", &value.candidatePtxHash)})
+  for (auto [name, hash] : {std::pair("reference_ptx", &value.referencePtxHash),
+                            std::pair("candidate_ptx", &value.candidatePtxHash),
+                            std::pair("clone", &value.cloneHash)})
     if (!hash->empty() && !isHash(*hash)) {
       path.field(name).report("expected 64 hex digits");
       return false;
@@ -338,6 +351,15 @@ static bool isSound(const Measurement &value, Path path) {
     path.report("expected medians and ratios above 0");
     return false;
   }
+  if (!llvm::all_of(value.originalCycles, positive) ||
+      !llvm::all_of(value.candidateCycles, positive)) {
+    path.report("expected cycles above 0");
+    return false;
+  }
+  if (value.conditions && value.conditions->clockLimits.size() > 64) {
+    path.field("conditions").report("expected at most 64 clock limits");
+    return false;
+  }
   if (value.droppedPairs < 0 || value.batch < 1 || value.smClockMhz < 0) {
     path.report("expected counts from 0 and a batch from 1");
     return false;
@@ -367,6 +389,12 @@ bool fsr::fromJSON(const Value &json, EvaluateResult &value, Path path) {
       return false;
     measurement->device = scrubPeerText(measurement->device, maxNameBytes);
     measurement->driver = scrubPeerText(measurement->driver, maxNameBytes);
+    if (measurement->conditions) {
+      Conditions &known = *measurement->conditions;
+      known.driver = scrubPeerText(known.driver, maxNameBytes);
+      for (std::string &limit : known.clockLimits)
+        limit = scrubPeerText(limit, maxNameBytes);
+    }
   }
   value.measurement = std::move(measurement);
 

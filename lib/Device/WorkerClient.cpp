@@ -20,6 +20,7 @@
 #include "fsr/Support/Hash.h"
 #include "fsr/Support/Subprocess.h"
 
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
 
@@ -73,6 +74,11 @@ public:
       : command(std::move(command)), timeouts(timeouts) {}
   WorkerClient(const WorkerClient &) = delete;
   WorkerClient &operator=(const WorkerClient &) = delete;
+  /// A worker that sees its input close ends by itself, wherever it is.
+  ~WorkerClient() override {
+    if (child)
+      child->reap();
+  }
 
   llvm::Error open();
 
@@ -95,6 +101,9 @@ private:
   llvm::Error makeReady();
   /// Ends the worker; the next request starts and probes another.
   std::string retire();
+  /// What has arrived and is not read; waits for what tells a frame from a
+  /// text. Not longer than `deadline`.
+  std::string peek(Deadline deadline);
   /// True where the running worker has gone, or talks unasked.
   bool hasStirred() const;
 
@@ -109,8 +118,10 @@ private:
 
   /// Sends `request` and keeps the deadlines until its final event. `phase`
   /// becomes the last that was started.
+  using OnStarted = llvm::function_ref<void(const llvm::json::Object &)>;
   llvm::Expected<Frame> converse(const Frame &request,
                                  llvm::StringRef finalEvent, std::string &phase,
+                                 OnStarted onStarted = nullptr,
                                  std::vector<PhaseTime> *times = nullptr);
   /// Nothing where the worker was lost; `loss` says how.
   llvm::Expected<std::optional<std::vector<DummyResult>>>
@@ -206,6 +217,36 @@ llvm::Error WorkerClient::exchange(const Frame &frame, milliseconds time) {
   return llvm::Error::success();
 }
 
+std::string WorkerClient::peek(Deadline deadline) {
+  constexpr ssize_t enough = 12; // The lengths of a frame.
+  char bytes[256];
+  bool isClosed = false;
+  while (true) {
+    ssize_t got =
+        recv(child->socket(), bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
+    if (got == 0 || got >= enough || isClosed || deadline.passed())
+      return std::string(bytes, size_t(std::max<ssize_t>(got, 0)));
+    // A few bytes would wake a poll for more of them at once.
+    pollfd entry{child->socket(), short(got > 0 ? POLLRDHUP : POLLIN), 0};
+    int left = deadline.pollTimeout();
+    poll(&entry, 1, got > 0 ? std::min(unsigned(left), 20u) : left);
+    isClosed = entry.revents & (POLLRDHUP | POLLHUP);
+  }
+}
+
+/// What a login script or a banner printed before the first frame; nothing
+/// where `first` is the beginning of one.
+static llvm::StringRef textBefore(llvm::StringRef first) {
+  // The highest byte of a frame's first length is 0, by its cap.
+  if (first.size() >= 4 && first[3] == 0)
+    return "";
+  llvm::StringRef text = first.take_until([](char c) { return c == 0; });
+  // The first length of a frame that follows may look like text.
+  if (text.size() != first.size() && text.contains('\n'))
+    text = text.rsplit('\n').first;
+  return text.trim();
+}
+
 bool WorkerClient::hasStirred() const {
   pollfd entry{child->socket(), POLLIN, 0};
   return poll(&entry, 1, 0) != 0;
@@ -261,8 +302,16 @@ llvm::Error WorkerClient::start() {
   hello.header["protocol"] = workerProtocolVersion;
   // A worker that ends at once may close before it reads, having said why.
   llvm::Error sent = send(hello, deadline);
+  std::string first = peek(deadline);
   llvm::Expected<Frame> answer = receive(deadline);
   if (!answer) {
+    if (llvm::StringRef text = textBefore(first); !text.empty()) {
+      llvm::consumeError(std::move(sent));
+      llvm::consumeError(answer.takeError());
+      return failed(corrupt("its standard output begins with '" +
+                            scrubPeerText(text, 200) +
+                            "', where nothing but the worker's frames may be"));
+    }
     if (answer.errorIsA<PeerError>() || !sent) {
       llvm::consumeError(std::move(sent));
       llvm::Error error = answer.takeError();
@@ -390,7 +439,8 @@ llvm::Error WorkerClient::sendImages(const EvaluateRequest &request,
   // A worker does without them, so they come before what must stay.
   for (auto [ptx, hash] :
        {std::pair(&request.referencePtx, &wire.referencePtxHash),
-        std::pair(&request.candidatePtx, &wire.candidatePtxHash)})
+        std::pair(&request.candidatePtx, &wire.candidatePtxHash),
+        std::pair(&request.cloneImage, &wire.cloneHash)})
     if (!hash->empty() && *hash != wire.referenceHash &&
         *hash != wire.candidateHash && !hasImage(*hash))
       if (llvm::Error error = sendImage(*ptx, *hash))
@@ -458,7 +508,10 @@ WorkerClient::readResult(const Frame &frame, const EvaluateOptions &options) {
     if (!result.measurement || result.measurement->originalUs.empty())
       return corrupt("worker: result is accepted and has no measurement");
     const Measurement &m = *result.measurement;
-    if (judge({m.speedup, m.speedupLow, m.speedupHigh}, m.noiseFloor) !=
+    // A model has no noise, and no margin.
+    bool isModel = description && description->isVirtual;
+    double margin = isModel ? 0 : acceptanceMargin(m.noiseFloor);
+    if (judge({m.speedup, m.speedupLow, m.speedupHigh}, margin) !=
         Verdict::Accepted)
       return corrupt("worker: result is accepted, but its samples say no gain "
                      "beyond noise");
@@ -495,7 +548,8 @@ llvm::Expected<Outcome> WorkerClient::tryOnce(const EvaluateRequest &request,
 
   Frame frame;
   frame.header = *toJSON(wire).getAsObject();
-  llvm::Expected<Frame> answer = converse(frame, "result", phase, &times);
+  llvm::Expected<Frame> answer =
+      converse(frame, "result", phase, nullptr, &times);
   if (!answer)
     return lost(answer.takeError());
   llvm::Expected<EvaluateResult> result = readResult(*answer, request.options);
@@ -509,6 +563,7 @@ llvm::Expected<Outcome> WorkerClient::tryOnce(const EvaluateRequest &request,
 llvm::Expected<Frame> WorkerClient::converse(const Frame &request,
                                              llvm::StringRef finalEvent,
                                              std::string &phase,
+                                             OnStarted onStarted,
                                              std::vector<PhaseTime> *times) {
   auto end = Deadline::Clock::now() + timeouts.evaluate;
   auto within = [&](milliseconds time) {
@@ -545,6 +600,8 @@ llvm::Expected<Frame> WorkerClient::converse(const Frame &request,
                      llvm::Twine(maxWireDeadlineMs) + " ms");
     phase = scrubPeerText(*name, 64);
     deadline = within(milliseconds(*time));
+    if (onStarted)
+      onStarted(answer->header);
   }
 }
 
@@ -565,7 +622,17 @@ WorkerClient::tryStrength(const StrengthRequest &request,
       return lost(std::move(error));
   Frame frame;
   frame.header = *toJSON(wire).getAsObject();
-  llvm::Expected<Frame> answer = converse(frame, "strength", phase);
+  llvm::Expected<Frame> answer = converse(
+      frame, "strength", phase, [&](const llvm::json::Object &started) {
+        std::optional<int64_t> done = started.getInteger("done");
+        std::optional<int64_t> of = started.getInteger("of");
+        double seconds = started.getNumber("seconds_left").value_or(0);
+        if (!request.progress || !done || !of || *done < 0 || *done > *of ||
+            *of > int64_t(TaskStrength::maxDummies))
+          return;
+        request.progress(
+            {unsigned(*done), unsigned(*of), std::clamp(seconds, 0.0, 1e6)});
+      });
   if (!answer)
     return lost(answer.takeError());
   WireDummies told;
@@ -617,10 +684,16 @@ WorkerClient::evaluate(const EvaluateRequest &request) {
     wire.referencePtxHash = sha256(request.referencePtx);
   if (!request.candidatePtx.empty() && request.candidatePtx.size() <= mostPtx)
     wire.candidatePtxHash = sha256(request.candidatePtx);
+  if (!request.cloneImage.empty() && request.cloneImage.size() <= mostPtx)
+    wire.cloneHash = sha256(request.cloneImage);
   wire.plan = request.plan;
   wire.options = request.options;
   wire.referenceResources = request.referenceResources;
   wire.candidateResources = request.candidateResources;
+
+  // What earlier candidates left in a process has no part in what is told.
+  if (wire.options.confirm && child)
+    retire();
 
   std::vector<Loss> losses;
   // A worker may end after its last answer, as one whose context is dead does.

@@ -153,6 +153,10 @@ public:
     return cases;
   }
 
+  /// Some case of the last `read` holds no NaN and no infinity, nor does any
+  /// launch.
+  bool saysFinite() const { return finite; }
+
 private:
   WorkloadCase defaultCase() const {
     WorkloadCase result;
@@ -213,15 +217,18 @@ private:
         result.name = name.str();
       else if (key == "weight" && weight && weight.getValueAsDouble() > 0)
         result.weight = weight.getValueAsDouble();
+      else if (key == "finite" && isa<UnitAttr>(entry.getValue()))
+        finite = true;
       else
         return bad("'" + key +
                    "' is no argument of the kernel, nor a case's name or "
-                   "positive weight");
+                   "positive weight, nor `finite` alone");
     }
     return result;
   }
 
   llvm::ArrayRef<Argument> arguments;
+  bool finite = false;
 };
 
 //===----------------------------------------------------------------------===//
@@ -327,10 +334,19 @@ llvm::Expected<KernelTask> cutKernel(const KernelSite &site,
   Attribute workload = launch->getAttr("fsr.workload");
   if (!workload)
     workload = kernel->getAttr("fsr.workload");
-  auto cases = WorkloadReader(task.arguments).read(workload);
+  WorkloadReader reader(task.arguments);
+  auto cases = reader.read(workload);
   if (!cases)
     return addContext(cases.takeError(), "kernel " + site.name);
   task.workload = std::move(*cases);
+  if (reader.saysFinite()) {
+    task.work.finiteOnly = "the workload says that inputs are finite";
+    task.facts.push_back("the workload says that no buffer that is read holds "
+                         "a NaN or an infinity");
+  } else if (task.fastMath)
+    task.work.finiteOnly = "the original allows fast math";
+  else
+    task.work.finiteOnly = reasonForFiniteOnly(site);
   return task;
 }
 

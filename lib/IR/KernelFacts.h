@@ -67,6 +67,10 @@ WorkEstimate estimateWork(const KernelSite &site,
 std::optional<int64_t> tripCountOf(mlir::Operation *loop,
                                    const LaunchShape &shape);
 
+/// Why the kernel itself leaves open what NaN and infinities among its inputs
+/// lead to; empty: it does not. Does not look at flags.
+std::string reasonForFiniteOnly(const KernelSite &site);
+
 /// Fast-math flags beyond `contract` used in the kernel, in words; empty: none.
 std::string fastMathFlagsOf(const KernelSite &site);
 

@@ -626,6 +626,7 @@ llvm::Expected<LaunchResult> Gpu::launch(unsigned module,
   result.output = std::move(launch.output);
   result.shadowDoubt = std::move(launch.shadowDoubt);
   result.proof.broken = launch.proofBroken;
+  result.proof.isSteered = !launch.proofBroken.empty();
   if (!launchOptions.trackTaint)
     result.proof.broken = "taint was not tracked";
   else if (result.proof.broken.empty() && !result.findings.empty())

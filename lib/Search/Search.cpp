@@ -48,6 +48,7 @@ public:
   SearchOutcome run() {
     llvm::Error error = search();
     trier.reset(); // What still runs is waited for.
+    llvm::append_range(outcome.remarks, services.device.takeRemarks());
     if (!outcome.weak.empty()) {
       llvm::consumeError(std::move(error)); // It says the same.
       outcome.stop = SearchStop::Weak;
@@ -466,6 +467,16 @@ llvm::Error Searcher::ensureReference() {
   if (!build)
     return addContext(build.takeError(), "building the original kernel");
   reference = std::move(*build);
+  // Without the clone candidates are judged by what is left.
+  if (!task.reference.truePtx.empty()) {
+    KernelTask promoted = task;
+    promoted.reference.ptx = task.reference.truePtx;
+    build = services.buildReference(promoted);
+    if (build)
+      clone = std::move(*build);
+    else
+      whyNoClone = llvm::toString(build.takeError());
+  }
   return llvm::Error::success();
 }
 
@@ -480,7 +491,12 @@ llvm::Error Searcher::ensureStrength() {
   if (!*known || !isOf(**known, task, device)) {
     sayChecking();
     llvm::Expected<TaskStrength> made = testStrength(
-        task, device.imageOf(*reference), options.seed, services.device);
+        task, device.imageOf(*reference), options.seed, services.device,
+        [&](const StrengthProgress &progress) {
+          if (device.isVirtual && services.observer)
+            services.observer({SearchEvent::Kind::Checking, 1, 0, nullptr,
+                               nullptr, nullptr, nullptr, &progress});
+        });
     if (!made)
       return addContext(made.takeError(), "testing the task");
     if (llvm::Error error = services.store.addStrength(*made))
@@ -496,6 +512,8 @@ llvm::Error Searcher::ensureStrength() {
     return makeError(ErrorKind::BadInput, outcome.weak);
   }
   tested = task;
+  if (!whyNoClone.empty())
+    tested->reference.noTruePtx = whyNoClone;
   tested->workload = outcome.strength->workload;
   return llvm::Error::success();
 }

@@ -27,6 +27,8 @@ struct SearchState {
   SearchOutcome outcome;
   DeviceDescription device;
   std::optional<Build> reference;
+  std::optional<Build> clone; ///< In f64.
+  std::string whyNoClone;
   /// The task with the workload that its dummies were held against.
   std::optional<KernelTask> tested;
   std::map<std::string, unsigned> reusedFrom; ///< Trials of other devices.

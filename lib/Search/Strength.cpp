@@ -10,6 +10,9 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <cmath>
 
 namespace fsr {
 
@@ -74,7 +77,8 @@ bool hasStandardWorkload(const KernelTask &task) {
 
 llvm::Expected<TaskStrength> testStrength(const KernelTask &task,
                                           const std::string &referenceImage,
-                                          uint64_t seed, Device &device) {
+                                          uint64_t seed, Device &device,
+                                          StrengthObserver progress) {
   llvm::Expected<DeviceDescription> description = device.describe();
   if (!description)
     return description.takeError();
@@ -83,6 +87,7 @@ llvm::Expected<TaskStrength> testStrength(const KernelTask &task,
     request.task = &with;
     request.referenceImage = referenceImage;
     request.seed = seed;
+    request.progress = progress;
     llvm::Expected<std::vector<DummyResult>> dummies =
         device.testStrength(request);
     if (!dummies)
@@ -114,6 +119,16 @@ llvm::Expected<TaskStrength> testStrength(const KernelTask &task,
       break;
   }
   return best;
+}
+
+std::string longTestText(const StrengthProgress &progress) {
+  constexpr double longSeconds = 60;
+  if (progress.secondsLeft < longSeconds)
+    return "";
+  return llvm::formatv("testing the task takes about {0} min on the virtual "
+                       "device; the same kernel at smaller sizes, or a GPU, "
+                       "takes less",
+                       std::lround(progress.secondsLeft / 60));
 }
 
 bool isOf(const TaskStrength &known, const KernelTask &task,

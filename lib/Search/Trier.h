@@ -76,8 +76,9 @@ private:
   void workAhead(const Work &work);
   Promised<Workshop::Built> build(const Work &work, size_t set,
                                   Workshop::Urgency urgency);
-  Promised<EvaluateResult> evaluate(const Contender &contender, unsigned rung,
-                                    bool full, Workshop::Urgency urgency);
+  Promised<EvaluateResult> evaluate(const Contender &contender,
+                                    EvaluateOptions options,
+                                    Workshop::Urgency urgency);
   /// Has all looked at, and the slower half left behind, until few are left.
   llvm::Expected<Race> race(const Work &work, Race race,
                             Workshop::Urgency urgency, Left left);
@@ -90,6 +91,7 @@ private:
   void reuse(const Trial &trial);
   llvm::Error climb(const Work &work, Race race, bool hasWinner,
                     unsigned tries);
+  llvm::Error confirm(Trial &trial, const Contender &contender);
   llvm::Error follow(const Work &work, const Contender &contender);
   llvm::Error keepWinner(const Trial &trial, const Work &work,
                          const Contender &contender);

@@ -67,8 +67,9 @@ static llvm::Error writeAll(int fd, llvm::StringRef bytes, size_t piece,
 
 llvm::Error fsr::writeFrame(int fd, const Frame &frame, Deadline deadline) {
   std::string head(prefixBytes, '\0');
+  // srun hands on whole lines only, unless it is told otherwise.
   llvm::raw_string_ostream(head)
-      << llvm::json::Value(llvm::json::Object(frame.header));
+      << llvm::json::Value(llvm::json::Object(frame.header)) << '\n';
   size_t jsonBytes = head.size() - prefixBytes;
   if (jsonBytes > UINT32_MAX)
     return makeError(ErrorKind::Unsupported,

@@ -382,6 +382,10 @@ ChildProcess::~ChildProcess() {
 void ChildProcess::kill() {
   if (!ended.empty())
     return;
+  // What stands for a process elsewhere passes the request on: a job of an srun
+  // that is killed at once would stay, and hold its GPU.
+  ::kill(-child, SIGTERM);
+  awaitEnd(child, Deadline::in(milliseconds(1000)));
   std::optional<int> status = killAndReap(child);
   ProcessResult result;
   if (status)

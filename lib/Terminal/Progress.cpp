@@ -9,6 +9,7 @@
 
 #include "fsr/Terminal/Progress.h"
 
+#include "fsr/Search/Strength.h"
 #include "fsr/Terminal/Text.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -17,6 +18,7 @@
 #include "llvm/Support/Process.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -126,6 +128,9 @@ static std::string waitingText(const ProgressState &state, unsigned brevity) {
                    : llvm::formatv("waiting for {0} of {1} answers",
                                    state.waiting, state.subject.width)
                          .str();
+  else if (state.isChecking && state.testedDummies >= 0 && !isShort)
+    text = llvm::formatv("testing the task, {0} of {1}", state.testedDummies,
+                         state.allDummies);
   else if (state.isChecking)
     text = isShort ? "original" : "checking the original";
   else if (state.isTrying && (state.verdicts.empty() || brevity < AcceptedOnly))
@@ -268,10 +273,40 @@ void fsr::sayInterrupted(llvm::StringRef program) {
   llvm::errs() << text + "\n";
 }
 
+/// What takes long is said once, and then how far it is.
+void Progress::tellTest(const StrengthProgress &progress) {
+  std::string text = longTestText(progress);
+  if (state.testedDummies < 0 && text.empty())
+    return;
+  bool isFirst = state.testedDummies < 0;
+  if (!isFirst && state.testedDummies == int64_t(progress.done))
+    return;
+  state.testedDummies = progress.done;
+  state.allDummies = progress.of;
+  if (kind == ProgressKind::Lines) {
+    if (!isFirst)
+      text = llvm::formatv("tested {0} of {1} dummies, about {2} s to go",
+                           progress.done, progress.of,
+                           std::lround(progress.secondsLeft));
+    os << prefix + state.subject.kernel + ": " + text + "\n";
+    os.flush();
+  } else if (draws) {
+    if (isFirst) {
+      erase();
+      os << prefix + state.subject.kernel + ": " + text + "\n";
+    }
+    draw();
+  }
+}
+
 void Progress::event(const SearchEvent &event, double spentUsd) {
   std::lock_guard<std::mutex> held(lock);
   if (!isOn || kind == ProgressKind::None)
     return;
+  if (event.kind == Kind::Checking && event.progress) {
+    tellTest(*event.progress);
+    return;
+  }
   if (event.kind == Kind::Checking) {
     state.isChecking = true;
     if (draws) {

@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX does
-// not tell a const variable from a writable one, and a single include brings a
-// thousand constants, so what counts is use: within a function, whatever is
-// computed from a variable's address may be loaded from and nothing else. What
-// cannot be followed (the address is stored, passed or put into another
-// variable) is refused.
+// What single statements and declarations show. What is done with the addresses
+// of variables is looked at in PointerUse.cpp, but for those that stand in
+// another variable's values: they would be read from memory, where nobody
+// follows them. PTX does not tell a const variable from a writable one.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Contract.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringMap.h"
-#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
 
 #include <vector>
@@ -28,22 +23,6 @@ namespace {
 
 /// "ld" of "ld.global.nc.f32".
 StringRef baseOf(StringRef opcode) { return opcode.split('.').first; }
-
-/// Instructions that compute their first operand from the others and touch no
-/// memory, or only read it.
-bool onlyComputes(StringRef opcode) {
-  return llvm::StringSwitch<bool>(baseOf(opcode))
-      .Cases({"ld", "ldu", "mov", "cvta", "cvt", "prefetch", "prefetchu",
-              "isspacep"},
-             true)
-      .Cases({"add", "addc", "sub", "subc", "mul", "mad", "madc", "shl", "shr",
-              "shf", "and", "or", "xor", "not", "neg", "abs", "min", "max"},
-             true)
-      .Cases({"selp", "slct", "setp", "set", "lop3", "prmt", "bfe", "bfi",
-              "szext", "bmsk", "mul24", "mad24"},
-             true)
-      .Default(false);
-}
 
 /// A special register whose value a candidate may not see, and why.
 StringRef whyNoRegister(StringRef token) {
@@ -93,10 +72,7 @@ bool isKnownPragma(StringRef text) {
 
 class Checker {
 public:
-  explicit Checker(const PtxModule &module) : module(module) {
-    for (StringRef name : module.externs)
-      externs.insert(name);
-  }
+  explicit Checker(const PtxModule &module) : module(module) {}
 
   std::optional<std::string> check(llvm::ArrayRef<std::string> entries);
 
@@ -107,14 +83,8 @@ private:
     return false;
   }
   bool checkWords(llvm::ArrayRef<StringRef> statement);
-  bool checkBody(llvm::ArrayRef<PtxWords> body);
-  bool checkStatement(llvm::ArrayRef<StringRef> statement,
-                      llvm::StringMap<StringRef> &addresses, StringRef &pending,
-                      bool &changed);
-  bool checkCall(llvm::ArrayRef<StringRef> statement, StringRef carried);
 
   const PtxModule &module;
-  llvm::StringSet<> externs;
   std::optional<std::string> refusal;
 };
 
@@ -142,99 +112,6 @@ bool Checker::checkWords(llvm::ArrayRef<StringRef> statement) {
   return true;
 }
 
-bool Checker::checkCall(llvm::ArrayRef<StringRef> statement,
-                        StringRef carried) {
-  // call.uni (results), name, (arguments), prototype
-  size_t i = 1;
-  if (i < statement.size() && statement[i] == "(")
-    i = llvm::find(statement, StringRef(")")) - statement.begin() + 1;
-  while (i < statement.size() && statement[i] == ",")
-    ++i;
-  StringRef callee = i < statement.size() ? statement[i] : StringRef();
-  if (carried.empty() || externs.contains(callee))
-    return true;
-  return refuse("the address of `" + carried + "` is passed to `" + callee +
-                "`; a variable in device memory must only be read where it is "
-                "in sight (make the function inline, or the data an argument)");
-}
-
-bool Checker::checkStatement(llvm::ArrayRef<StringRef> statement,
-                             llvm::StringMap<StringRef> &addresses,
-                             StringRef &pending, bool &changed) {
-  llvm::ArrayRef<StringRef> words = withoutGuard(statement);
-  if (words.empty() || words.front().starts_with("."))
-    return true;
-  StringRef opcode = words.front();
-  // The variable whose address an operand carries, and where the first is.
-  StringRef carried;
-  size_t first = 0;
-  for (size_t i = 1; i < words.size() && carried.empty(); ++i) {
-    auto it = addresses.find(words[i]);
-    if (it != addresses.end()) {
-      carried = it->second;
-      first = i;
-    }
-  }
-  StringRef base = baseOf(opcode);
-  if (base == "call") {
-    StringRef handed = carried.empty() ? pending : carried;
-    pending = "";
-    return checkCall(words, handed);
-  }
-  if (carried.empty())
-    return true;
-  if (opcode.starts_with("st.param")) {
-    pending = carried;
-    return true;
-  }
-  if (base == "cp" || opcode.starts_with("cp.async")) {
-    // Copies may read from it: not in the first pair of brackets.
-    size_t close = llvm::find(words, StringRef("]")) - words.begin();
-    if (first > close)
-      return true;
-  }
-  if (!onlyComputes(opcode))
-    return refuse("the variable `" + carried +
-                  "` in device memory is used by `" + opcode +
-                  "`: no state may survive a launch; use a scratch buffer of "
-                  "the plan, shared memory, or make it const");
-  if (base == "ld" || base == "ldu" || base == "prefetch" ||
-      base == "prefetchu")
-    return true;
-  // Everything in the first operand now carries the address too.
-  auto mark = [&](StringRef word) {
-    if (isPtxName(word) && addresses.try_emplace(word, carried).second)
-      changed = true;
-  };
-  if (words.size() > 1 && words[1] == "{") {
-    for (size_t i = 2; i < words.size() && words[i] != "}"; ++i)
-      mark(words[i]);
-  } else {
-    for (size_t i = 1; i < words.size() && words[i] != ","; ++i)
-      mark(words[i]);
-  }
-  return true;
-}
-
-bool Checker::checkBody(llvm::ArrayRef<PtxWords> body) {
-  llvm::StringMap<StringRef> addresses;
-  for (const auto &variable : module.variables)
-    if (!variable.second.isConst)
-      addresses[variable.first()] = variable.first();
-  // Loops carry addresses backwards; real code settles in two or three rounds.
-  for (unsigned round = 0; round < 32; ++round) {
-    bool changed = false;
-    StringRef pending;
-    for (const PtxWords &statement : body)
-      if (!checkStatement(statement, addresses, pending, changed))
-        return false;
-    if (!changed)
-      return true;
-  }
-  return refuse("the uses of variables in device memory are too entangled to "
-                "be checked");
-}
-
 std::optional<std::string> Checker::check(llvm::ArrayRef<std::string> entries) {
   for (const PtxFunction &function : module.functions)
     for (const PtxWords &statement : function.body)
@@ -248,9 +125,6 @@ std::optional<std::string> Checker::check(llvm::ArrayRef<std::string> entries) {
       return refusal;
     }
   }
-  for (const PtxFunction &function : module.functions)
-    if (!checkBody(function.body))
-      return refusal;
   std::vector<StringRef> kernels;
   for (const PtxFunction &function : module.functions)
     if (function.isEntry)
@@ -280,7 +154,9 @@ std::optional<std::string> checkContract(StringRef ptx,
   std::optional<PtxModule> module = readPtx(ptx, refusal);
   if (!module)
     return refusal;
-  return checkCode(*module, entries);
+  if (auto reason = checkCode(*module, entries))
+    return reason;
+  return checkPointers(*module, {});
 }
 
 } // namespace fsr

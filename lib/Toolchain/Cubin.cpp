@@ -37,7 +37,8 @@ constexpr int64_t reservedShared = 1024;
 
 /// A table is read; what is larger than this is meant as something else, and
 /// would be set aside with every load of the module.
-constexpr uint64_t mostVariableBytes = uint64_t(64) << 20;
+/// A copy of all is kept on the host, which the worker looks at after launches.
+constexpr uint64_t mostVariableBytes = uint64_t(16) << 20;
 
 class Cubin {
 public:

@@ -16,10 +16,16 @@ using llvm::StringRef;
 namespace fsr {
 namespace {
 
+/// Bits of a sum of what has `a` and `b` bits.
+uint8_t widthOfSum(uint8_t a, uint8_t b) {
+  return uint8_t(std::min<unsigned>(anyWidth, std::max(a, b) + 1u));
+}
+
 Value add(Value a, Value b) {
   Value sum = a;
   sum.add(b);
   if (!sum.tells()) {
+    sum.width = widthOfSum(a.width, b.width);
     // Numbers make numbers; the name of a variable, or what was not seen,
     // rules.
     if (sum.has(Value::Based | Value::Unknown))
@@ -27,6 +33,10 @@ Value add(Value a, Value b) {
     return sum;
   }
   sum.kinds = sum.told();
+  // What may be an address or a number stays that.
+  for (const Value &part : {a, b})
+    if (part.tells())
+      sum.kinds |= part.kinds & (Value::Number | Value::Unknown | Value::Based);
   if (a.has(Value::Pointer) && b.has(Value::Pointer))
     sum.kinds |= Value::Bits;
   // A distance leads from one buffer into another.
@@ -39,9 +49,9 @@ Value subtract(Value a, Value b) {
   if (!b.tells())
     return add(a, b);
   bool isPlain = !a.has(Value::Bits) && !b.has(Value::Bits);
-  if (a.has(Value::Pointer) && b.has(Value::Pointer) && isPlain) {
+  if (a.kinds == Value::Pointer && b.kinds == Value::Pointer) {
     if (a.buffers == b.buffers && !(a.buffers & (a.buffers - 1)))
-      return plain(Value::Number);
+      return number(anyWidth);
     Value distance = a;
     distance.add(b);
     distance.kinds = Value::Distance;
@@ -49,8 +59,8 @@ Value subtract(Value a, Value b) {
   }
   Value result = a;
   result.add(b);
-  if (isPlain && b.told() == Value::Distance)
-    result.kinds = a.tells() ? a.told() : uint8_t(Value::Distance);
+  if (isPlain && b.kinds == Value::Distance)
+    result.kinds = a.tells() ? a.kinds : uint8_t(Value::Distance);
   else
     result.kinds = Value::Bits; // As in -p & 15: its low bits mean low bits.
   return result;
@@ -63,13 +73,70 @@ Value mask(Value value, std::optional<int64_t> bits) {
   uint64_t low = bits ? uint64_t(*bits) : ~uint64_t(0);
   if (bits && value.shift < 32 && low < alignmentBits &&
       low << value.shift < alignmentBits)
-    return plain(Value::Number);
+    return number(9);
   // Down to a multiple; a mask of 32 bits is written without a sign.
-  bool clears =
-      bits && (~low < 4096 || (low >> 32 == 0 && ~low << 32 >> 32 < 4096));
+  bool clears = bits && (~low < alignmentBits ||
+                         (low >> 32 == 0 && ~low << 32 >> 32 < alignmentBits));
   if (!clears || value.has(Value::Bits))
     value.kinds = Value::Bits;
   return value;
+}
+
+} // namespace
+
+namespace {
+
+/// Bits that what `opcode` makes of numbers may need, sign aside.
+uint8_t widthOf(StringRef opcode, llvm::ArrayRef<PtxOperand> operands,
+                llvm::ArrayRef<Value> values) {
+  StringRef base = opcode.split('.').first;
+  StringRef type = opcode.rsplit('.').second;
+  bool isSigned = type.starts_with("s"), isWide = opcode.contains(".wide");
+  unsigned bits = anyWidth;
+  if (type.empty() || !StringRef("usb").contains(type[0]) ||
+      type.drop_front().getAsInteger(10, bits))
+    bits = anyWidth;
+  auto constant = [&](size_t i) {
+    return i < operands.size() ? literal(operands[i]) : std::nullopt;
+  };
+  auto width = [&](size_t i) -> unsigned {
+    // A negative number has many bits where it is read without its sign.
+    if (isWide && !isSigned && constant(i).value_or(-1) < 0)
+      return bits;
+    return i < values.size() ? values[i].width : 0;
+  };
+  unsigned widest = 0;
+  for (size_t i = 1; i < values.size(); ++i)
+    widest = std::max<unsigned>(widest, values[i].width);
+  unsigned made = anyWidth;
+  if (llvm::any_of(operands, [](PtxOperand operand) {
+        return !operand.empty() && operand.front() == "{";
+      }))
+    return anyWidth;
+  if (base == "mov" || base == "selp" || base == "min" || base == "max" ||
+      base == "abs" || base == "neg" || base == "or" || base == "xor" ||
+      base == "cvta")
+    made = widest;
+  else if (base == "shr" || base == "rem" || base == "div")
+    made = isSigned ? widest : bits;
+  else if (base == "cvt")
+    made = bits < anyWidth ? bits : widest; // Its last type is the source's.
+  else if (base == "add" || base == "sub")
+    made = widest + 1;
+  else if (base == "and" && constant(2).value_or(-1) >= 0)
+    made = width(2);
+  else if (base == "and")
+    made = widest;
+  else if (base == "mul" && !opcode.contains(".hi"))
+    made = width(1) + width(2);
+  else if (base == "mad" && !opcode.contains(".hi"))
+    made = std::max<unsigned>(width(1) + width(2),
+                              values.size() > 3 ? values[3].width : 0) +
+           1;
+  else if (base == "shl" && constant(2).value_or(-1) >= 0)
+    made = width(1) + unsigned(std::min<int64_t>(*constant(2), anyWidth));
+  unsigned most = base == "cvt" ? unsigned(anyWidth) : isWide ? 2 * bits : bits;
+  return uint8_t(std::min<unsigned>({made, most, anyWidth}));
 }
 
 } // namespace
@@ -80,7 +147,7 @@ Value resultOf(StringRef opcode, llvm::ArrayRef<PtxOperand> operands,
   auto value = [&](size_t i) {
     return i < values.size() ? values[i] : Value();
   };
-  auto number = [&](size_t i) {
+  auto constant = [&](size_t i) {
     return i < operands.size() ? literal(operands[i]) : std::nullopt;
   };
   Value all;
@@ -95,10 +162,11 @@ Value resultOf(StringRef opcode, llvm::ArrayRef<PtxOperand> operands,
     all.add(carryFlag);
   if (!all.tells()) {
     Value result = add(all, all);
+    result.width = widthOf(opcode, operands, values);
     // Moves keep a place, sums move it; of all else only the root is left.
     if (base == "add" || base == "sub") {
       bool isFirst = value(1).place.kind != Place::None;
-      std::optional<int64_t> by = number(isFirst ? 2 : 1);
+      std::optional<int64_t> by = constant(isFirst ? 2 : 1);
       if (by && base == "sub")
         by = -*by;
       bool both = isFirst && value(2).place.kind != Place::None;
@@ -139,6 +207,11 @@ Value resultOf(StringRef opcode, llvm::ArrayRef<PtxOperand> operands,
     either.add(value(2));
     if (base == "selp" && value(3).tells())
       return mangled;
+    // Which of two addresses is lower may be asked; of an address and a number
+    // it says where the address lies.
+    if (base != "selp" && !(value(1).isAddress() && value(2).isAddress() &&
+                            value(1).kinds == value(2).kinds))
+      return mangled;
     return either;
   }
   if (base == "add")
@@ -146,28 +219,33 @@ Value resultOf(StringRef opcode, llvm::ArrayRef<PtxOperand> operands,
   if (base == "sub")
     return subtract(value(1), value(2));
   if (base == "mad" && !value(1).tells() && !value(2).tells())
-    return add(value(3), plain(Value::Number));
+    return add(value(3), number(widthOf(opcode, operands.take_front(3),
+                                        llvm::ArrayRef(values).take_front(3))));
   if (base == "and") {
-    bool maskIsFirst = number(1).has_value();
+    bool maskIsFirst = constant(1).has_value();
     if (value(1).tells() && value(2).tells())
       return bits;
     if (value(1).tells() || maskIsFirst)
-      return mask(value(maskIsFirst ? 2 : 1), number(maskIsFirst ? 1 : 2));
-    return mask(value(2), number(1));
+      return mask(value(maskIsFirst ? 2 : 1), constant(maskIsFirst ? 1 : 2));
+    return mask(value(2), constant(1));
   }
-  if (base == "or" && (number(1) || number(2))) {
+  if (base == "or" && (constant(1) || constant(2))) {
     // What is set says nothing: all but the low bits, as a compiler writes
     // them.
-    bool isFirst = number(1).has_value();
-    Value kept = mask(value(isFirst ? 2 : 1), ~*number(isFirst ? 1 : 2));
+    bool isFirst = constant(1).has_value();
+    Value kept = mask(value(isFirst ? 2 : 1), ~*constant(isFirst ? 1 : 2));
     return kept.tells() ? bits : kept;
   }
   if (base == "or" || base == "xor" || base == "not" || base == "neg")
     return bits;
   if (base == "shr" || base == "shl" || base == "mul") {
-    if (value(1).told() == Value::Distance && !value(2).tells())
-      return value(1);
-    std::optional<int64_t> by = number(2);
+    if (value(1).kinds == Value::Distance && !value(2).tells()) {
+      // Not to be compared with one of another scale.
+      Value scaled = value(1);
+      scaled.width = anyWidth;
+      return scaled;
+    }
+    std::optional<int64_t> by = constant(2);
     if (base == "shr" && by && *by >= 0 && *by < anyShift) {
       bits.shift = uint8_t(std::min<int64_t>(anyShift, bits.shift + *by));
       return bits;
@@ -175,14 +253,14 @@ Value resultOf(StringRef opcode, llvm::ArrayRef<PtxOperand> operands,
     return mangled;
   }
   if (base == "bfe") {
-    std::optional<int64_t> from = number(2), count = number(3);
+    std::optional<int64_t> from = constant(2), count = constant(3);
     if (from && count && *from >= 0 && *count >= 0 &&
         *from + *count + bits.shift <= 9)
-      return plain(Value::Number);
+      return number(9);
     return mangled;
   }
   if (base == "isspacep")
-    return plain(Value::Number);
+    return number(1);
   return mangled;
 }
 

@@ -2,10 +2,12 @@
 //===----------------------------------------------------------------------===//
 //
 // Follows the addresses of buffers from the parameters of each kernel through
-// registers, calls, local and shared memory. An address may be moved, added to
-// and compared with another address or with null. Its low bits may be looked
-// at, for alignment; anything else that would turn it into data is refused. The
-// analysis forgets order: a register holds all that any instruction puts there.
+// registers, calls, local and shared memory, and so those of the module's own
+// variables. An address may be moved, added to and compared with another
+// address or with null. Its low bits may be looked at, for alignment; anything
+// else that would turn it into data is refused, and through that of a variable
+// nothing may be written. The analysis forgets order: a register holds all that
+// any instruction puts there.
 // What it does not follow is listed in docs/design/contract.md.
 //
 //===----------------------------------------------------------------------===//
@@ -18,6 +20,7 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/Twine.h"
+#include "llvm/ADT/bit.h"
 
 #include <algorithm>
 #include <map>
@@ -47,6 +50,9 @@ struct Kept {
   Value value;
 };
 
+/// "v" of "v.x", a part of a vector, and of "%tid.x".
+StringRef stemOf(StringRef name) { return name.split('.').first; }
+
 int64_t vectorSize(StringRef opcode) {
   return opcode.contains(".v2") ? 2 : opcode.contains(".v4") ? 4 : 1;
 }
@@ -66,10 +72,11 @@ private:
     llvm::StringMap<Slots> slots;  ///< Parameters, its own and those it passes.
     llvm::StringSet<> definitions; ///< Names that some statement sets.
     Slots results;
-    std::vector<Kept> local; ///< The addresses in its local memory.
+    bool isTaken = false; ///< Its address is used, so anyone may call it.
   };
 
   void findDefinitions(Function &in);
+  void findTaken();
   void settle();
   void visit(Function &in, llvm::ArrayRef<StringRef> statement);
   void visitCall(Function &in, llvm::ArrayRef<StringRef> words);
@@ -89,6 +96,7 @@ private:
     Value held = plain(isWhole ? Value::Pointer : Value::Bits);
     held.shift = isWhole ? 0 : anyShift;
     held.buffers = address.buffers;
+    held.variable = address.variable;
     return held;
   }
   Place placeOf(const Function &in, Operand address) const;
@@ -96,6 +104,9 @@ private:
   void storeParameter(Function &in, StringRef opcode, Operand address,
                       Operand stored);
   void checkAddress(Function &in, StringRef opcode, Operand operand);
+  void checkWrite(Function &in, StringRef opcode, Operand address);
+  void loadKept(Value &loaded, StringRef opcode, const Value &address,
+                Place place, int64_t bytes, bool isPart);
   void compare(Function &in, StringRef opcode,
                llvm::ArrayRef<Operand> operands);
   Value compute(const Function &in, StringRef opcode,
@@ -103,8 +114,12 @@ private:
   Value get(const Function &in, Operand operand) const;
   Value getName(const Function &in, StringRef name) const;
   void put(Function &in, Operand operand, const Value &value);
-  void putName(Function &in, StringRef name, const Value &value) {
-    changed |= in.names[name].add(value);
+  void putName(Function &in, StringRef name, Value value) {
+    Value &held = in.names[stemOf(name)];
+    // A counter would grow bit by bit.
+    if (round > 8 && value.width > held.width)
+      value.width = anyWidth;
+    changed |= held.add(value);
   }
   void refuse(const llvm::Twine &reason) {
     if (!refusal)
@@ -116,7 +131,10 @@ private:
   std::vector<std::string> buffers; ///< Their names, by bit.
   llvm::StringMap<Function> functions;
   std::vector<Function *> order;
-  std::vector<Kept> shared; ///< The addresses in shared memory.
+  /// The addresses in shared and local memory. Functions get those of each
+  /// other's local memory.
+  std::vector<Kept> shared, local;
+  unsigned round = 0;
   bool changed = false, isChecking = false;
   std::optional<std::string> refusal;
 };
@@ -139,10 +157,14 @@ Analysis::Analysis(const PtxModule &module,
       size_t count = std::min(source.parameters.size(), launch.args.size());
       for (size_t i = 0; i < count; ++i) {
         const PassedArgument &passed = launch.args[i];
-        Value value = plain(Value::Number);
+        // Sizes, strides and scalars of a task.
+        Value value = number(source.parameters[i].bytes == 8
+                                 ? 36
+                                 : uint8_t(std::min<unsigned>(
+                                       64, 8 * source.parameters[i].bytes)));
         if (passed.kind == PassedArgument::Buffer) {
           auto at = llvm::find(buffers, passed.name);
-          size_t bit = std::min<size_t>(at - buffers.begin(), 63);
+          size_t bit = std::min<size_t>(at - buffers.begin(), mostBuffers - 1);
           if (at == buffers.end())
             buffers.push_back(passed.name);
           value = plain(Value::Pointer);
@@ -153,14 +175,39 @@ Analysis::Analysis(const PtxModule &module,
     }
     if (!isLaunched)
       for (const PtxParameter &parameter : source.parameters)
-        function.slots[parameter.name][0] = plain(Value::Unknown);
+        function.slots[parameter.name][0] = unknown();
   }
+  findTaken();
+}
+
+/// Functions whose names stand elsewhere than behind `call`.
+void Analysis::findTaken() {
+  auto take = [&](StringRef name) {
+    if (auto found = functions.find(name); found != functions.end())
+      found->second.isTaken = true;
+  };
+  llvm::for_each(module.initialisers, take);
+  for (const PtxFunction &source : module.functions)
+    for (const PtxWords &statement : source.body) {
+      llvm::ArrayRef<StringRef> words = withoutGuard(statement);
+      if (words.empty())
+        continue;
+      if (stemOf(words.front()) != "call") {
+        llvm::for_each(words.drop_front(), take);
+        continue;
+      }
+      for (Operand operand : operandsOf(words.drop_front()))
+        if (!operand.empty() && operand.front() == "(")
+          llvm::for_each(operand, take);
+    }
 }
 
 std::string Analysis::called(const Value &value) const {
   for (size_t i = 0; i < buffers.size(); ++i)
-    if (value.buffers >> std::min<size_t>(i, 63) & 1)
+    if (value.buffers >> std::min<size_t>(i, mostBuffers - 1) & 1)
       return "the address of `" + buffers[i] + "`";
+  if (!value.variable.empty())
+    return "the address of the variable `" + value.variable.str() + "`";
   return "the address of a buffer";
 }
 
@@ -179,12 +226,23 @@ void Analysis::findDefinitions(Function &in) {
     if (operands[0].front() != "[" || isParameter)
       for (StringRef word : operands[0])
         if (isPtxName(word))
-          in.definitions.insert(word);
+          in.definitions.insert(stemOf(word));
   }
 }
 
 Value Analysis::getName(const Function &in, StringRef name) const {
+  name = stemOf(name);
   auto found = in.names.find(name);
+  auto global = module.variables.find(name);
+  if (global != module.variables.end() && !global->second.isConst) {
+    Value address = plain(Value::Pointer);
+    address.buffers = variableBit;
+    address.variable = global->first();
+    // A register of the same name, in some scope.
+    if (found != in.names.end())
+      address.add(found->second);
+    return address;
+  }
   if (found != in.names.end())
     return found->second;
   // By its name it is the address of a parameter: the others are beside it.
@@ -195,6 +253,8 @@ Value Analysis::getName(const Function &in, StringRef name) const {
       if (held.tells() || held.has(Value::Holder))
         address.kinds |= Value::Holder;
       address.buffers |= held.buffers;
+      if (address.variable.empty())
+        address.variable = held.variable;
     }
     return address;
   }
@@ -206,10 +266,11 @@ Value Analysis::getName(const Function &in, StringRef name) const {
       name.starts_with("%ctaid") || name.starts_with("%nctaid") ||
       name.starts_with("%laneid") || name.starts_with("%lanemask") ||
       name.starts_with("%cluster"))
-    return plain(Value::Number);
+    return number(32);
   // A variable in shared memory, for one.
   Value value = based(name);
   value.kinds |= Value::Unknown;
+  value.width = anyWidth;
   return value;
 }
 
@@ -221,7 +282,13 @@ Value Analysis::get(const Function &in, Operand operand) const {
       isNumber = false;
       value.add(getName(in, word));
     }
-  return isNumber ? plain(Value::Number) : value;
+  if (!isNumber)
+    return value;
+  std::optional<int64_t> constant = literal(operand);
+  if (!constant)
+    return number(anyWidth);
+  uint64_t size = *constant < 0 ? 0 - uint64_t(*constant) : *constant;
+  return number(uint8_t(64 - llvm::countl_zero(size)));
 }
 
 void Analysis::put(Function &in, Operand operand, const Value &value) {
@@ -254,13 +321,13 @@ void Analysis::compare(Function &in, StringRef opcode,
   if (!a.tells() && !b.tells())
     return;
   bool equality = opcode.contains(".eq") || opcode.contains(".ne");
-  auto isAddress = [](const Value &v) {
-    return v.tells() && !v.has(Value::Bits);
-  };
-  if (isAddress(a) && isAddress(b))
+  if (a.isAddress() && b.isAddress() && a.kinds == b.kinds)
     return;
-  if (equality && ((isAddress(a) && literal(operands[2]) == 0) ||
-                   (isAddress(b) && literal(operands[1]) == 0)))
+  auto mayBeNull = [](const Value &v) {
+    return v.tells() && !v.has(Value::Bits) && v.width <= farBits;
+  };
+  if (equality && ((mayBeNull(a) && literal(operands[2]) == 0) ||
+                   (mayBeNull(b) && literal(operands[1]) == 0)))
     return;
   refuse("where a buffer lies decides what the code does (" +
          called(a.tells() ? a : b) + " in `" + opcode +
@@ -287,22 +354,48 @@ void Analysis::checkAddress(Function &in, StringRef opcode, Operand operand) {
            "no argument; pass the buffer, or a scratch buffer of the plan");
 }
 
-/// The name and offset in "[name+8]", "[name+-8]".
-std::pair<StringRef, int64_t> nameAndOffset(Operand address) {
-  std::pair<StringRef, int64_t> place{"", 0};
-  for (size_t i = 0; i < address.size(); ++i) {
-    if (place.first.empty() && isPtxName(address[i]))
-      place.first = address[i];
-    if (address[i] == "+" && i + 1 < address.size()) {
-      size_t count = address[i + 1] == "-" && i + 2 < address.size() ? 2 : 1;
-      place.second = literal(address.slice(i + 1, count)).value_or(0);
-    }
-  }
+void Analysis::checkWrite(Function &in, StringRef opcode, Operand operand) {
+  if (!isChecking)
+    return;
+  Value address = get(in, operand);
+  if (!address.variable.empty())
+    refuse("the variable `" + address.variable +
+           "` in device memory is used by `" + opcode +
+           "`: no state may survive a launch; use a scratch buffer of the "
+           "plan, shared memory, or make it const");
+}
+
+/// The name and offset in "[name+8]", "[name+-8]"; no offset where it is
+/// written otherwise.
+std::pair<StringRef, std::optional<int64_t>> nameAndOffset(Operand address) {
+  if (!address.empty() && address.front() == "[")
+    address = address.drop_front();
+  size_t count = llvm::find(address, StringRef("]")) - address.begin();
+  bool isWhole = count + 1 == address.size() || count == address.size();
+  address = address.take_front(count);
+  std::pair<StringRef, std::optional<int64_t>> place;
+  auto name = llvm::find_if(address, isPtxName);
+  if (name == address.end())
+    return place;
+  place.first = stemOf(*name);
+  Operand rest = address.drop_front(1);
+  if (name != address.begin() || !isWhole)
+    return place;
+  if (rest.empty())
+    place.second = 0;
+  else if (rest.front() == "+")
+    place.second = literal(rest.drop_front());
+  else if (rest.front() == "-" && rest.size() == 2)
+    place.second = literal(rest);
   return place;
 }
 
 Value Analysis::loadParameter(Function &in, StringRef opcode, Operand place) {
-  auto [name, offset] = nameAndOffset(place);
+  auto [name, at] = nameAndOffset(place);
+  if (!at && isChecking)
+    refuse("the offset into `" + name + "` in `" + opcode +
+           "` is no plain number");
+  int64_t offset = at.value_or(0);
   auto slots = in.slots.find(name);
   bool isWhole = bytesOf(opcode) == 8;
   auto halved = [&](Value value, bool isLow) {
@@ -310,31 +403,35 @@ Value Analysis::loadParameter(Function &in, StringRef opcode, Operand place) {
       value.kinds = Value::Bits;
       value.shift = isLow ? value.shift : anyShift;
     }
+    value.width = anyWidth;
     return value;
   };
   if (slots == in.slots.end()) {
     Value address = getName(in, name);
     return address.has(Value::Holder) ? throughHolder(address, isWhole)
-                                      : plain(Value::Unknown);
+                                      : unknown();
   }
   Value held;
-  for (const auto &[at, value] : slots->second)
-    if (at == offset)
-      held.add(isWhole ? value : halved(value, true));
-    else if (value.tells() && at < offset + 16 && offset < at + 8)
+  for (const auto &[begin, value] : slots->second)
+    if (begin == offset)
+      held.add(isWhole || !value.tells() ? value : halved(value, true));
+    else if (value.tells() && begin < offset + 16 && offset < begin + 8)
       // 16: a vector of two.
-      held.add(at == offset + 8 && isWhole ? value : halved(value, false));
+      held.add(begin == offset + 8 && isWhole ? value : halved(value, false));
   if (held.kinds || slots->second.empty())
     return held;
   // No store is seen that sets this part; it may be one of what is beside it.
   Value address = getName(in, name);
   return address.has(Value::Holder) ? throughHolder(address, isWhole)
-                                    : plain(Value::Unknown);
+                                    : unknown();
 }
 
 Place Analysis::placeOf(const Function &in, Operand address) const {
   auto [name, offset] = nameAndOffset(address);
-  return name.empty() ? Place() : getName(in, name).place.moved(offset);
+  if (name.empty())
+    return Place();
+  Place place = getName(in, name).place;
+  return offset ? place.moved(offset) : place.loosened();
 }
 
 void Analysis::keep(std::vector<Kept> &memory, const Kept &kept) {
@@ -353,7 +450,11 @@ void Analysis::keep(std::vector<Kept> &memory, const Kept &kept) {
 
 void Analysis::storeParameter(Function &in, StringRef opcode, Operand address,
                               Operand stored) {
-  auto [name, offset] = nameAndOffset(address);
+  auto [name, at] = nameAndOffset(address);
+  if (!at && isChecking)
+    refuse("the offset into `" + name + "` in `" + opcode +
+           "` is no plain number");
+  int64_t offset = at.value_or(0);
   bool isResult = llvm::is_contained(in.source->results, name);
   Slots &slots = isResult ? in.results : in.slots[name];
   if (stored.empty() || stored.front() != "{") {
@@ -376,22 +477,28 @@ void Analysis::visitLoad(Function &in, StringRef opcode,
   if (opcode.contains(".param"))
     return put(in, operands[0], loadParameter(in, opcode, operands[1]));
   checkAddress(in, opcode, operands[1]);
-  Value address = get(in, operands[1]);
-  Value loaded = plain(Value::Unknown);
+  int64_t bytes = bytesOf(opcode);
+  Value loaded =
+      unknown(bytes && bytes < 8 ? uint8_t(8 * bytes) : uint8_t(anyWidth));
+  loadKept(loaded, opcode, get(in, operands[1]), placeOf(in, operands[1]),
+           bytes * vectorSize(opcode), bytes < 8);
+  put(in, operands[0], loaded);
+}
+
+/// Adds what a read may find of the addresses that were kept in memory.
+void Analysis::loadKept(Value &loaded, StringRef opcode, const Value &address,
+                        Place place, int64_t bytes, bool isPart) {
   bool isShared = opcode.contains(".shared"),
        isLocal = opcode.contains(".local"),
        isGeneric = !isShared && !isLocal && !opcode.contains(".global") &&
                    !opcode.contains(".const") && !address.has(Value::Pointer);
-  Place place = placeOf(in, operands[1]);
-  int64_t bytes = bytesOf(opcode);
-  bool isPart = bytes < 8;
   auto load = [&](const std::vector<Kept> &memory) {
     for (const Kept &kept : memory) {
       bool isNowhere = place.kind == Place::None || place.kind == Place::Any ||
                        kept.place.kind == Place::None ||
                        kept.place.kind == Place::Any;
-      if ((isPart && isNowhere) ||
-          !place.meets(bytes * vectorSize(opcode), kept.place, kept.bytes))
+      if ((isPart && isNowhere && kept.value.variable.empty()) ||
+          !place.meets(bytes, kept.place, kept.bytes))
         continue;
       Value value = kept.value;
       if (isPart) {
@@ -406,8 +513,7 @@ void Analysis::visitLoad(Function &in, StringRef opcode,
   if (isShared || isGeneric)
     load(shared);
   if (isLocal || isGeneric)
-    load(in.local);
-  put(in, operands[0], loaded);
+    load(local);
 }
 
 void Analysis::visitStore(Function &in, StringRef opcode,
@@ -418,6 +524,7 @@ void Analysis::visitStore(Function &in, StringRef opcode,
   if (opcode.contains(".param"))
     return storeParameter(in, opcode, operands[0], operands[1]);
   checkAddress(in, opcode, operands[0]);
+  checkWrite(in, opcode, operands[0]);
   if (!stored.tells())
     return;
   Value address = get(in, operands[0]);
@@ -433,7 +540,7 @@ void Analysis::visitStore(Function &in, StringRef opcode,
   if (isKept && (isShared || isGeneric))
     keep(shared, kept);
   if (isKept && (isLocal || isGeneric))
-    keep(in.local, kept);
+    keep(local, kept);
   if (isChecking && (!isKept || !(isShared || isLocal || isGeneric)))
     refuse(called(stored) + " is written as data (`" + opcode +
            "`); where a buffer lies is no result");
@@ -484,11 +591,13 @@ void Analysis::visitCall(Function &in, llvm::ArrayRef<StringRef> words) {
     if (!isPtxName(word))
       continue;
     Slots &into = in.slots[word];
+    // One that is not known by its name may be any whose address is used.
     if (!target)
-      changed |= into[0].add(plain(Value::Unknown));
-    else
-      for (const auto &[offset, value] : target->results)
-        changed |= into[offset].add(value);
+      changed |= into[0].add(unknown());
+    for (const Function *each : order)
+      if (each == target || (!target && each->isTaken))
+        for (const auto &[offset, value] : each->results)
+          changed |= into[offset].add(value);
   }
 }
 
@@ -521,29 +630,45 @@ void Analysis::visit(Function &in, llvm::ArrayRef<StringRef> statement) {
   bool reachesMemory = llvm::any_of(
       operands, [](Operand o) { return !o.empty() && o.front() == "["; });
   if (reachesMemory) {
+    bool isFirst = true;
     for (Operand operand : operands) {
       bool isAddress = !operand.empty() && operand.front() == "[";
       bool isResult = !isAddress && operand.data() == operands[0].data();
       // A tensor map and coordinates, or a barrier, may stand there too.
-      if (isAddress)
+      if (isAddress) {
         checkAddress(in,
                      base == "cp" || base == "mbarrier" || base == "fence"
                          ? StringRef("cp.shared")
                          : opcode,
                      operand);
-      else if (isResult)
-        put(in, operand, plain(Value::Unknown));
-      else if (isChecking && base != "tensormap" && get(in, operand).tells())
+        // Copies read from what is behind the first.
+        bool isRead = base == "prefetch" || base == "prefetchu" ||
+                      opcode.starts_with("cp.async.bulk.prefetch") ||
+                      opcode.starts_with("wmma.load") ||
+                      (base == "cp" && !isFirst);
+        if (!isRead)
+          checkWrite(in, opcode, operand);
+        isFirst = false;
+      } else if (isResult) {
+        // What an atomic operation finds; its address is the next operand.
+        Value found = unknown();
+        if (operands.size() > 1 && !opcode.contains(".global"))
+          loadKept(found, opcode, get(in, operands[1]),
+                   placeOf(in, operands[1]), 16, /*isPart=*/true);
+        put(in, operand, found);
+      } else if (isChecking && get(in, operand).tells() &&
+                 (base != "tensormap" || !get(in, operand).variable.empty())) {
         // A tensor map is made to hold an address.
         refuse(called(get(in, operand)) + " is written as data (`" + opcode +
                "`); where a buffer lies is no result");
+      }
     }
     return;
   }
   if (base == "setp" || base == "set") {
     compare(in, opcode, operands);
     if (!operands.empty())
-      put(in, operands[0], plain(Value::Number));
+      put(in, operands[0], number(1));
     return;
   }
   if (base == "brx" && isChecking && operands.size() == 2 &&
@@ -551,7 +676,7 @@ void Analysis::visit(Function &in, llvm::ArrayRef<StringRef> statement) {
     return refuse("where a buffer lies decides what the code does (`" + opcode +
                   "`)");
   if (operands.size() == 1)
-    put(in, operands[0], plain(Value::Unknown));
+    put(in, operands[0], unknown());
   if (operands.size() < 2)
     return;
   Value value = compute(in, opcode, operands);
@@ -563,7 +688,7 @@ void Analysis::visit(Function &in, llvm::ArrayRef<StringRef> statement) {
 
 void Analysis::settle() {
   // Loops and calls carry addresses backwards; real code settles soon.
-  for (unsigned round = 0; changed; ++round) {
+  for (round = 0; changed; ++round) {
     if (round == 64)
       return refuse("the uses of buffers' addresses are too entangled to be "
                     "checked");
@@ -581,7 +706,7 @@ std::optional<std::string> Analysis::run() {
   for (Function *function : order)
     for (const auto &name : function->definitions)
       if (!getName(*function, name.first()).kinds)
-        putName(*function, name.first(), plain(Value::Unknown));
+        putName(*function, name.first(), unknown());
   settle();
   isChecking = true;
   for (Function *function : order)

@@ -24,6 +24,14 @@ namespace fsr {
 /// Bits below this tell the alignment of an address, which a plan may ask for.
 inline constexpr uint64_t alignmentBits = 512;
 inline constexpr uint8_t anyShift = 64;
+inline constexpr uint8_t anyWidth = 64;
+/// What is added to an address and has more bits may lead it around the end of
+/// all addresses, or below null: then comparing tells where it was.
+inline constexpr uint8_t farBits = 40;
+/// The number of bits in `Value::buffers` that stand for buffers; the last of
+/// them for all that are over. The one behind stands for variables.
+inline constexpr unsigned mostBuffers = 63;
+inline constexpr uint64_t variableBit = uint64_t(1) << mostBuffers;
 /// Stands for the condition code of add.cc; no name of PTX.
 inline constexpr llvm::StringLiteral carry = "carry flag";
 
@@ -68,6 +76,13 @@ struct Place {
       place.kind = Dynamic;
     return place;
   }
+  /// Moved by something that may be below zero.
+  Place loosened() const {
+    Place place = *this;
+    if (kind == Exact || kind == Dynamic)
+      place = {Loose, root, 0};
+    return place;
+  }
   /// Whether `bytes` here and `otherBytes` there may share one.
   bool meets(int64_t bytes, const Place &other, int64_t otherBytes) const {
     if (kind == None || kind == Any || other.kind == None || other.kind == Any)
@@ -98,29 +113,56 @@ struct Value {
   };
   uint8_t kinds = 0;
   uint8_t shift = 0;
-  uint64_t buffers =
-      0;       ///< Which ones, as bits; the last stands for all others.
+  /// Bits that a number may need, or how far from where it was an address may
+  /// have been moved at once.
+  uint8_t width = 0;
+  uint64_t buffers = 0; ///< Which ones, as bits; see `mostBuffers`.
+  /// A variable in device memory into which it may point, or whose address
+  /// went into it; the first, where there are several.
+  llvm::StringRef variable;
   Place place; ///< Where Based is set.
 
   /// Whether it says something of where a buffer lies.
   uint8_t told() const { return kinds & (Pointer | Distance | Bits); }
   bool tells() const { return told(); }
   bool has(uint8_t kind) const { return kinds & kind; }
+  /// An address and nothing else, that can be compared with its like.
+  bool isAddress() const {
+    return (kinds == Pointer || kinds == Distance) && width <= farBits;
+  }
   /// True where something is new.
   bool add(const Value &other) {
     Value before = *this;
     place.add(other.place);
     kinds |= other.kinds;
     shift = std::max(shift, other.shift);
+    width = std::max(width, other.width);
     buffers |= other.buffers;
+    if (variable.empty())
+      variable = other.variable;
     return kinds != before.kinds || shift != before.shift ||
-           buffers != before.buffers || place != before.place;
+           width != before.width || buffers != before.buffers ||
+           variable != before.variable || place != before.place;
   }
 };
 
 inline Value plain(uint8_t kind) {
   Value value;
   value.kinds = kind;
+  return value;
+}
+
+/// A number of at most `width` bits.
+inline Value number(uint8_t width) {
+  Value value = plain(Value::Number);
+  value.width = width;
+  return value;
+}
+
+/// What was read, or came out of what is not known.
+inline Value unknown(uint8_t width = anyWidth) {
+  Value value = plain(Value::Unknown);
+  value.width = width;
   return value;
 }
 

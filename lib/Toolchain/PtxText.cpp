@@ -184,8 +184,15 @@ bool Reader::readDeclaration() {
     statement.push_back(tokens[at++]);
     if (statement.back() != "=")
       continue;
-    while (at < tokens.size() && peek() != ";")
-      initialiser.push_back(tokens[at++]);
+    int depth = 0;
+    for (; at < tokens.size() && peek() != ";"; ++at) {
+      depth += peek() == "{" || peek() == "(";
+      depth -= peek() == "}" || peek() == ")";
+      // Names behind it would not be seen.
+      if (peek() == "," && depth <= 0)
+        return refuse("the PTX declares several variables at once");
+      initialiser.push_back(peek());
+    }
   }
   bool hasBody = peek() == "{";
   if (llvm::is_contained(statement, "}"))
@@ -227,9 +234,11 @@ bool Reader::readFunction(const PtxWords &statement, bool hasBody) {
       statement.begin();
   function.isEntry = statement[i] == ".entry";
   // The words between a pair of parentheses, split at commas; `i` goes behind.
+  bool hasRegisters = false;
   auto readList = [&](auto add) {
     size_t from = ++i;
     for (; i < statement.size(); ++i) {
+      hasRegisters |= statement[i] == ".reg";
       bool ends = statement[i] == ")";
       if (!ends && statement[i] != ",")
         continue;
@@ -255,6 +264,9 @@ bool Reader::readFunction(const PtxWords &statement, bool hasBody) {
     readList([&](PtxParameter p) { function.parameters.push_back(p); });
   if (i < statement.size())
     function.directives.assign(statement.begin() + i, statement.end());
+  if (hasRegisters)
+    return refuse("`" + function.name +
+                  "` takes or returns registers, as no compiler has it");
 
   StringRef name = function.name;
   if (llvm::is_contained(statement, ".extern")) {
@@ -319,10 +331,6 @@ bool Reader::readVariable(const PtxWords &statement,
           "` is a managed variable, whose value would survive a launch");
     if (llvm::is_contained(statement, ".extern"))
       return refuse("the variable `" + token + "` is declared but not defined");
-    if (isConst && initialiser.empty())
-      return refuse("the __constant__ variable `" + token +
-                    "` has no values and nobody fills it; initialise it or "
-                    "pass the data as an argument");
     module.variables[token] = {isConst, !initialiser.empty(),
                                bytesOfVariable(statement)};
   }
@@ -330,6 +338,11 @@ bool Reader::readVariable(const PtxWords &statement,
     if (isPtxName(token))
       module.initialisers.push_back(token);
   return true;
+}
+
+/// Whether a colon behind these words makes a label of them.
+bool isLabel(const PtxWords &statement) {
+  return statement.size() == 1 && isPtxName(statement.front());
 }
 
 /// From the "{" of a function to its "}".
@@ -340,8 +353,14 @@ bool Reader::readBody(PtxFunction &function) {
     if (statement.empty() && skipLineDirective())
       continue;
     StringRef token = tokens[at++];
+    // A colon ends a label and belongs to a condition; no other one is known.
+    if (token == "?" || (token == ":" && !isLabel(statement)))
+      return refuse("inline assembly has a condition in an operand (`? :`), "
+                    "which no compiler writes; compute the value in C++");
+    if (token.starts_with("\"") && token.contains('\\'))
+      return refuse("a string in inline assembly holds a backslash");
     if (token == ":") {
-      statement.clear(); // A label.
+      statement.clear();
     } else if (token == ";") {
       if (!statement.empty())
         function.body.push_back(std::move(statement));

@@ -9,7 +9,9 @@
 #include "Buffers.h"
 
 #include "fsr/Support/Error.h"
+#include "fsr/Support/Hash.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
@@ -73,6 +75,8 @@ FamilyDefaults defaultsOf(FsrFamily family) {
     return {0, 15};
   case FsrGram:
     return {1024, 0};
+  case FsrSpecials:
+    return {0.01, 0.01};
   }
   return {0, 0};
 }
@@ -141,23 +145,43 @@ bool TaskBuffer::overlapping() const {
   return false;
 }
 
-void TaskBuffers::drawPoison(uint64_t random) {
-  // Any sign and payload; an exponent that is ordinary for 16 bits, too.
-  nanPoison = 0x7FC00000u | (uint32_t(random) & 0x803FFFFFu);
-  plainPoison = 0x40000000u | (uint32_t(random >> 32) & 0x1FFFFFFFu);
+uint64_t TaskBuffers::poisonBits(Poison poison,
+                                 const TaskBuffer &buffer) const {
+  return poisonBits(poison, buffer.index, buffer.elementBytes());
 }
 
-uint64_t TaskBuffers::poisonBits(Poison poison, unsigned elementBytes) const {
-  uint64_t word = poison == Poison::NaN ? nanPoison : plainPoison;
+uint64_t TaskBuffers::poisonBits(Poison poison, uint64_t stream,
+                                 unsigned elementBytes) const {
+  std::string digest = FieldHasher()
+                           .add("poison")
+                           .add(int64_t(poisonSeed))
+                           .add(int64_t(stream))
+                           .add(int64_t(poison))
+                           .digest();
+  uint64_t random = 0;
+  llvm::StringRef(digest).take_front(16).getAsInteger(16, random);
+  if (elementBytes == 1)
+    return random & 0xFF;
+  // Half a word for 16 bits. Any sign and payload of a NaN, but the payloads of
+  // those that arithmetic makes; an exponent that is ordinary for 16 bits too,
+  // from 2 on.
+  auto word = [&](uint32_t bits) -> uint32_t {
+    if (poison == Poison::Plain)
+      return 0x40000000u | (bits & 0x1FFFFFFFu);
+    bits = 0x7FC00000u | (bits & 0x803FFFFFu);
+    uint32_t payload = bits & 0x003F0000u;
+    if (payload == 0 || payload == 0x003F0000u)
+      bits ^= 0x00150000u;
+    return bits;
+  };
+  uint32_t high = word(uint32_t(random >> 32)), low = word(uint32_t(random));
   switch (elementBytes) {
-  case 1:
-    return word & 0xFF;
   case 2:
-    return word >> 16;
+    return high >> 16;
   case 4:
-    return word;
+    return high;
   default:
-    return word << 32 | word;
+    return uint64_t(high) << 32 | low;
   }
 }
 
@@ -272,6 +296,10 @@ llvm::Error TaskBuffers::place(bool shifted) {
     uint64_t shift =
         shifted && !tight && proved < naturalAlignment ? proved : 0;
     if (virtualDevice && buffer.total != buffer.extent + shift) {
+      filled.clear();
+      // In its place among the pieces: it is older than those that `dropSince`
+      // may be asked to free.
+      size_t place = llvm::find(owned, buffer.allocation) - owned.begin();
       if (llvm::Error error = drop(buffer.allocation))
         return error;
       bytes -= buffer.total;
@@ -279,6 +307,7 @@ llvm::Error TaskBuffers::place(bool shifted) {
       auto memory = allocate(buffer.total);
       if (!memory)
         return memory.takeError();
+      std::rotate(owned.begin() + place, owned.end() - 1, owned.end());
       buffer.allocation = buffer.data = *memory;
     }
     buffer.data += shift;
@@ -344,8 +373,18 @@ llvm::Error TaskBuffers::fill(const InputSet &set, bool onlyWritten) {
       fill.perturb = set.perturb * unitRoundoff(buffer.argument->element);
     fill.element = static_cast<uint32_t>(buffer.argument->element);
     fill.family = *family;
+    // On a virtual device nothing writes what kernels only read.
+    bool stays = virtualDevice && !buffer.written();
+    if (stays && llvm::any_of(filled, [&](const FsrFill &known) {
+          return !std::memcmp(&known, &fill, sizeof(fill));
+        }))
+      continue;
     if (llvm::Error error = helpers.fill(fill))
       return error;
+    llvm::erase_if(filled,
+                   [&](const FsrFill &known) { return known.to == fill.to; });
+    if (stays)
+      filled.push_back(fill);
     if (virtualDevice)
       if (llvm::Error error =
               virtualDevice->setTainted(buffer.data, buffer.extent))
@@ -362,7 +401,7 @@ llvm::Error TaskBuffers::poisonOutputs(Poison poison) {
     auto fill = [&](DevicePointer data) {
       llvm::Error error =
           helpers.poison(data, buffer.storageElements(), buffer.elementBytes(),
-                         poisonBits(poison, buffer.elementBytes()));
+                         poisonBits(poison, buffer));
       if (error || !virtualDevice)
         return error;
       return virtualDevice->setUninitialized(data, buffer.extent);
@@ -410,9 +449,11 @@ void TaskBuffers::useOutputs(int64_t i) {
 }
 
 llvm::Error TaskBuffers::poisonScratch() {
-  for (const ScratchMemory &scratch : scratches) {
-    if (llvm::Error error = helpers.poison(scratch.data, scratch.plan->bytes, 1,
-                                           poisonBits(Poison::NaN, 1)))
+  for (auto [i, scratch] : llvm::enumerate(scratches)) {
+    // Behind the streams of all arguments.
+    uint64_t bits = poisonBits(Poison::NaN, (uint64_t(1) << 32) + i, 1);
+    if (llvm::Error error =
+            helpers.poison(scratch.data, scratch.plan->bytes, 1, bits))
       return error;
     if (virtualDevice)
       if (llvm::Error error = virtualDevice->setUninitialized(

@@ -18,9 +18,9 @@
 
 namespace fsr {
 
-/// What an output holds before a launch. The bits are drawn for each
-/// evaluation: a candidate that works only where it finds them would not know
-/// them.
+/// What an output holds before a launch. The bits are drawn for each set of
+/// inputs and differ from buffer to buffer: a candidate that works only where
+/// it finds them would not know them, nor learn them from another buffer.
 enum class Poison {
   NaN,   ///< A NaN in every float type.
   Plain, ///< An ordinary number, from 2 on, in every float type.
@@ -78,6 +78,8 @@ public:
   void share(const InputSet &set);
   /// Fills what the kernel reads. `onlyWritten` restores in-place buffers.
   llvm::Error fill(const InputSet &set, bool onlyWritten);
+  /// Something else than `fill` wrote a buffer that kernels only read.
+  void forgetFills() { filled.clear(); }
   llvm::Error poisonOutputs(Poison poison);
   llvm::Error poisonScratch();
   /// Gives each of `wanted` launches in a row its own outputs, as far as memory
@@ -110,10 +112,14 @@ public:
   FsrCompare comparison(const TaskBuffer &buffer, DevicePointer out,
                         DevicePointer reference) const;
 
-  void drawPoison(uint64_t random);
-  uint64_t poisonBits(Poison poison, unsigned elementBytes) const;
+  /// Another poison for every buffer, until it is drawn anew. What is compared
+  /// must have had the same.
+  void drawPoison(uint64_t random) { poisonSeed = random; }
+  uint64_t poisonBits(Poison poison, const TaskBuffer &buffer) const;
 
 private:
+  uint64_t poisonBits(Poison poison, uint64_t stream,
+                      unsigned elementBytes) const;
   explicit TaskBuffers(Helpers &helpers)
       : helpers(helpers), virtualDevice(helpers.backend().virtualDevice()) {}
   llvm::Expected<DevicePointer> allocate(uint64_t size);
@@ -124,12 +130,13 @@ private:
   std::vector<TaskBuffer> all;
   std::vector<ScratchMemory> scratches;
   std::vector<DevicePointer> owned;
+  std::vector<FsrFill> filled; ///< What stands there still.
   /// Per set of outputs from the second on, the data of each buffer of `all`; 0
   /// for those that are no outputs.
   std::vector<std::vector<DevicePointer>> outputSets;
   std::vector<DevicePointer> ownData; ///< Of set 0, while another is in use.
   uint64_t bytes = 0;
-  uint32_t nanPoison = 0xFFC0DEAD, plainPoison = 0x5A5A5A5A;
+  uint64_t poisonSeed = 0;
 };
 
 } // namespace fsr

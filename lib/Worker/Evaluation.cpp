@@ -42,6 +42,7 @@ DeviceDescription describeDevice(const BackendProperties &facts) {
   device.name = facts.name;
   device.driver = facts.driver;
   device.chip = facts.chip;
+  device.uuid = facts.uuid;
   device.multiprocessors = facts.multiprocessors;
   device.coresPerMultiprocessor = lanesOf(facts.chip);
   device.clockKhz = facts.clockKhz;
@@ -63,7 +64,7 @@ DeviceDescription describeDevice(const BackendProperties &facts) {
 
 Evaluation::Evaluation(Helpers &helpers, const WireEvaluate &request,
                        const Images &images, Emit emit,
-                       const SanitizerSetup *sanitizer)
+                       const SanitizerSetup *sanitizer, bool asGpu)
     : helpers(helpers), request(request), task(request.task), images(images),
       emit(emit), sanitizer(sanitizer) {
   // Not from the run's seed: order of pairs and key are nobody's to know.
@@ -71,7 +72,8 @@ Evaluation::Evaluation(Helpers &helpers, const WireEvaluate &request,
   std::seed_seq sequence{entropy(), entropy(), entropy(), entropy()};
   random.seed(sequence);
   maskKey = random();
-  virtualDevice = helpers.backend().virtualDevice();
+  if (!asGpu)
+    virtualDevice = helpers.backend().virtualDevice();
 }
 
 Evaluation::~Evaluation() {
@@ -81,13 +83,14 @@ Evaluation::~Evaluation() {
 }
 
 double Evaluation::helperSlackMs() const {
-  double slack = dummySlackMs();
   // On the CPU, with every load and store looked at.
   if (virtualDevice)
-    return slack + 30e3 + (buffers ? double(buffers->totalBytes()) / 1e3 : 0);
+    return 30e3 + (buffers ? double(buffers->totalBytes()) / 1e3 : 0);
   // Fills, hashes and compares pass over all memory a few times; 10 GB/s is far
-  // below what any GPU does.
-  return slack + 3000 + (buffers ? double(buffers->totalBytes()) / 1e7 : 0);
+  // below what any GPU does. For a dummy the host may read an output.
+  if (dummy)
+    return 3000 + (buffers ? double(buffers->totalBytes()) / 1e6 : 0);
+  return 3000 + (buffers ? double(buffers->totalBytes()) / 1e7 : 0);
 }
 
 llvm::Error Evaluation::begin(llvm::StringRef phase, double milliseconds) {
@@ -97,12 +100,18 @@ llvm::Error Evaluation::begin(llvm::StringRef phase, double milliseconds) {
     candidatePhase = false;
     phase = "original-dummy";
   }
-  return emit(llvm::json::Object{
+  llvm::json::Object event{
       {"event", "started"},
       {"phase", phase},
       {"deadline_ms",
        std::clamp<int64_t>(int64_t(std::ceil(std::min(milliseconds, 1e12))), 1,
-                           maxWireDeadlineMs)}});
+                           maxWireDeadlineMs)}};
+  if (dummiesInAll) {
+    event["done"] = int64_t(dummiesDone);
+    event["of"] = int64_t(dummiesInAll);
+    event["seconds_left"] = strengthSecondsLeft();
+  }
+  return emit(std::move(event));
 }
 
 llvm::Error Evaluation::beginCandidate(double launches) {
@@ -251,8 +260,15 @@ llvm::Expected<bool> Evaluation::prepare() {
     return std::move(error);
   if (llvm::Error error = begin("candidate-load", 60 * 1000))
     return std::move(error);
-  if (llvm::Error error = buffers->addScratch(request.plan))
-    return std::move(error);
+  if (llvm::Error error = buffers->addScratch(request.plan)) {
+    // What the task itself needs is there already.
+    if (kindOf(error) != ErrorKind::Unavailable || !error.isA<FsrError>())
+      return std::move(error);
+    return finish(Verdict::LaunchFailed,
+                  "the scratch buffers of the plan do not fit beside the "
+                  "task's: " +
+                      llvm::toString(std::move(error)));
+  }
   auto loaded = LoadedImage::load(helpers.backend(), images.candidate);
   if (!loaded)
     return loaded.takeError();
@@ -277,14 +293,20 @@ llvm::Expected<bool> Evaluation::prepare() {
     }
     candidateFunctions.push_back(*function);
   }
+  auto goesOn = keepVariables();
+  if (!goesOn || !*goesOn)
+    return goesOn;
   if (virtualDevice)
     tellCosts();
   bool anyFloat = llvm::any_of(buffers->buffers(), [](const TaskBuffer &one) {
     return one.written() && isFloat(one.argument->element);
   });
-  if (anyFloat)
+  if (anyFloat) {
     trueValues = std::make_unique<TrueValues>(helpers, task,
                                               images.referencePtx, random());
+    clone = std::make_unique<CloneValues>(helpers, task, images.clone,
+                                          task.reference.noTruePtx);
+  }
   if (!images.candidatePtx.empty()) {
     // What cannot be read says nothing; the device has loaded its image.
     auto facts = readPtxFacts(images.candidatePtx);
@@ -304,10 +326,21 @@ llvm::Expected<bool> Evaluation::runAll() {
   if (!goesOn || !*goesOn)
     return goesOn;
   if (request.options.measure) {
-    goesOn = virtualDevice ? model() : measure();
+    goesOn = virtualDevice             ? model()
+             : request.options.confirm ? confirm()
+                                       : measure();
     if (!goesOn || !*goesOn)
       return goesOn;
-    if (result.verdict != Verdict::Accepted)
+    // Of timed launches few are looked at one by one.
+    if (!variables.empty()) {
+      if (llvm::Error error = begin("original-check", 2 * helperSlackMs()))
+        return std::move(error);
+      goesOn = checkVariables("timing");
+      if (!goesOn || !*goesOn)
+        return goesOn;
+    }
+    if (result.verdict != Verdict::Accepted || request.options.raceOnly ||
+        (request.options.confirm && !virtualDevice))
       return true;
   }
   if (!request.options.full)

@@ -16,7 +16,10 @@
 #ifndef FSR_LIB_WORKER_EVALUATION_H
 #define FSR_LIB_WORKER_EVALUATION_H
 
+#include "Beside.h"
+#include "CloneValues.h"
 #include "Launch.h"
+#include "RaceRule.h"
 #include "TrueValues.h"
 
 #include "fsr/Backend/VirtualBackend.h"
@@ -33,12 +36,16 @@
 
 namespace fsr {
 
+struct BesideTold;
 struct Dummy;
 struct DummyState;
-class HostElements;
+class KnownAnswers;
 
 /// What the worker says of its device.
 DeviceDescription describeDevice(const BackendProperties &facts);
+
+/// A device on which an original differs from itself by more tells nothing.
+constexpr double noiseTooLarge = 0.10;
 
 class Evaluation {
 public:
@@ -48,10 +55,12 @@ public:
   struct Images {
     llvm::StringRef reference, candidate;
     llvm::StringRef referencePtx, candidatePtx;
+    /// Of the original's clone in f64, for this device.
+    llvm::StringRef clone;
   };
   Evaluation(Helpers &helpers, const WireEvaluate &request,
              const Images &images, Emit emit,
-             const SanitizerSetup *sanitizer = nullptr);
+             const SanitizerSetup *sanitizer = nullptr, bool asGpu = false);
   ~Evaluation();
 
   llvm::Expected<EvaluateResult> run();
@@ -63,11 +72,6 @@ public:
   bool contextDead() const { return dead; }
 
 private:
-  /// One pair member.
-  struct Sample {
-    double microseconds = 0; ///< A launch.
-    double clockMhz = 0;     ///< 0: not known.
-  };
   enum class Who { Original, Candidate };
 
   // Evaluation.cpp
@@ -95,12 +99,27 @@ private:
   /// What the virtual device saw of the candidate since it was asked last.
   llvm::Expected<bool> checkFindings(llvm::StringRef inputs);
   llvm::Error learnFindings();
+  /// There are some; `seenUnder` is the schedule.
+  bool refuse(llvm::ArrayRef<ptx::Finding> findings, llvm::StringRef inputs,
+              ptx::Schedule seenUnder);
   llvm::Expected<bool> validateSchedules();
   llvm::Expected<bool> model();
+
+  // BesideChecks.cpp
+  /// Where the device is none: the candidate on a virtual one of its own.
+  llvm::Expected<bool> validateBeside(bool inFull);
+  llvm::Expected<bool> besideOn(const InputSet &set, bool inFull,
+                                BesideTold &told);
+  llvm::Expected<std::set<ptx::FindingKind>>
+  findOriginalKinds(const BesideLimits &limits, const BesideHow &how);
+  bool besideDiffers(const BesideHow &how, const InputSet &set);
+  llvm::Error fetchBeside(size_t argument, uint64_t offset, void *to,
+                          uint64_t bytes);
 
   // Validate.cpp
   llvm::Expected<bool> validateQuick();
   llvm::Expected<bool> validateFull();
+  llvm::Expected<bool> validateSpecial();
   llvm::Expected<bool> validateSets(llvm::StringRef name,
                                     llvm::ArrayRef<InputSet> sets, bool twice);
   llvm::Expected<bool> validate(const InputSet &set, Poison poison, bool twice);
@@ -134,14 +153,35 @@ private:
 
   double tinyOf(const TaskBuffer &buffer) const;
 
+  // State.cpp
+  llvm::Expected<bool> keepVariables();
+  llvm::Expected<bool> checkVariables(llvm::StringRef inputs);
+
   // Repeat.cpp
   llvm::Error keepFirstRun();
   llvm::Error maskFirstRun();
   /// The second run stands in the buffers.
-  llvm::Expected<bool> compareRuns(const InputSet &set, Poison poison);
+  llvm::Expected<bool> compareRuns(const InputSet &set, Poison poison,
+                                   llvm::ArrayRef<uint64_t> second);
 
   // TrueValues.cpp
   llvm::Error findTruth();
+  llvm::Error runClone();
+  /// Whether the clone has to say something where the oracle said that much.
+  bool asksClone() const;
+  /// What a buffer's clone says: none, where it says nothing.
+  llvm::Expected<std::optional<CloneAnswer>>
+  askClone(const TaskBuffer &buffer, const InputSet &set, Poison poison,
+           DevicePointer out, DevicePointer original);
+  llvm::Expected<bool> compareClone(const TaskBuffer &buffer,
+                                    const InputSet &set,
+                                    const CloneAnswer &answer);
+  /// Results that are few tell of a narrower type only together.
+  llvm::Expected<bool> voteNarrow(const TaskBuffer &buffer, const InputSet &set,
+                                  double candidateRms, double originalRms);
+  llvm::Expected<bool> refuseNarrow(const TaskBuffer &buffer,
+                                    const InputSet &set, double candidateRms,
+                                    double originalRms);
   llvm::Expected<bool> compareTrue(const TaskBuffer &buffer,
                                    const InputSet &set, DevicePointer out,
                                    DevicePointer original);
@@ -149,33 +189,57 @@ private:
                                    const FsrCompare &compare);
 
   // Strength.cpp
-  double dummySlackMs() const;
+  llvm::Error launchOriginal(const InputSet &set, Poison poison);
   llvm::Error playDummy(const InputSet &set, Poison poison);
+  llvm::Error playOutput(const TaskBuffer &buffer, DevicePointer other,
+                         const TaskBuffer *input,
+                         std::optional<uint64_t> poison, uint64_t seed);
   llvm::Error learnOtherAnswer(const InputSet &set, Poison poison);
-  llvm::Expected<std::vector<HostElements>> readOutputs(bool stash);
+  llvm::Error keepOther(bool ofStash);
   llvm::Error destroyInput();
   llvm::Expected<DummyResult> tryDummy(const Dummy &one, WireEvaluate &mine);
+
+  /// Nothing is known before the original's first run, nor of a GPU.
+  double strengthSecondsLeft() const;
 
   // Sanitizer.cpp
   llvm::Expected<bool> sanitize();
 
-  // Measure.cpp
+  // Sample.cpp
   llvm::Error launchTimed(Who who);
+  llvm::Expected<RaceSample> sample(Who who);
+  llvm::Error warmUp();
+  llvm::Error refresh();
+  double budgetLeftMs() const;
+
+  // Measure.cpp
   llvm::Expected<bool> measure();
+  llvm::Error prepareTiming();
   llvm::Expected<bool> quickTimes(std::vector<double> originals,
                                   std::vector<double> candidates);
-  llvm::Expected<Sample> sample(Who who);
-  llvm::Error warmUp();
-  llvm::Expected<bool> race(double noise);
   llvm::Expected<bool> checkTimedOutput(bool candidateStashed);
   llvm::Expected<bool> checkHostClock();
   llvm::Expected<bool> checkPhysics();
-  llvm::Error refresh();
   void summarise(double confidence);
-  double budgetLeftMs() const;
+
+  // Race.cpp
+  llvm::Error chooseBatch();
+  llvm::Expected<double> findNoise();
+  llvm::Expected<bool> runPairs(RaceRule &rule, Verdict &verdict);
+  llvm::Expected<bool> race(double noise);
+  void take(RaceRule &rule, double noise);
+  void noteConditions();
+  void addConditionsCheck();
+
+  // Confirm.cpp
+  llvm::Expected<bool> confirm();
 
   /// Set: what is run in the candidate's place.
   std::unique_ptr<DummyState> dummy;
+  std::unique_ptr<KnownAnswers> known;
+  unsigned dummiesDone = 0, dummiesInAll = 0;
+  Deadline::Clock::time_point strengthStart;
+  double firstCaseSeconds = 0; ///< Of a test: until the original is known.
 
   Helpers &helpers;
   const WireEvaluate &request;
@@ -191,6 +255,12 @@ private:
   std::unique_ptr<LoadedImage> reference, candidate;
   FunctionHandle referenceFunction = nullptr;
   std::vector<FunctionHandle> candidateFunctions;
+  /// The candidate's own variables in device memory, as they were loaded.
+  struct KeptVariable {
+    std::string name, bytes;
+    DevicePointer pointer = 0;
+  };
+  std::vector<KeptVariable> variables;
   std::unique_ptr<TaskBuffers> buffers;
   std::unique_ptr<InputPlan> inputs;
   std::mt19937_64 random;
@@ -215,8 +285,17 @@ private:
   std::string unproved;
   std::map<std::string, uint64_t> approximate;
 
+  /// Where the device is no virtual one, once they were asked for.
+  std::unique_ptr<Beside> beside, besideOriginal;
   /// Null where the rules need none.
   std::unique_ptr<TrueValues> trueValues;
+  /// Null likewise.
+  std::unique_ptr<CloneValues> clone;
+  /// Of the filling under way; and of the last that asked: the clone decided.
+  bool usesClone = false, cloneDecides = false;
+  std::set<size_t> voted; ///< Buffers of this filling.
+  /// By argument: fillings, and those with errors as of a narrower type.
+  std::map<size_t, std::pair<unsigned, unsigned>> narrowVotes;
   bool wantsTruth = true; ///< Not on inputs that were judged by it before.
   /// By the candidate's PTX; nothing where that is not known.
   std::optional<bool> addsFloatsAtomically;
@@ -237,8 +316,12 @@ private:
   double holdUs = 100;
   int64_t batch = 1;
   bool inPlace = false;
+  bool warmCache = false; ///< The launch before is the same kernel's.
   InputSet timingSet;
+  size_t timingCase = 0; ///< Of the workload.
   unsigned timingSets = 0;
+  bool steadyClock = true;
+  std::string noConditions; ///< Why the device's state is not known.
   Deadline::Clock::time_point timingStart;
   double budgetMs = 0;
 };

@@ -8,11 +8,13 @@
 
 #include "Helpers.h"
 
+#include "fsr/Core/Statistics.h"
 #include "fsr/Support/Error.h"
 
 #include "llvm/ADT/StringSwitch.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace fsr {
 
@@ -23,7 +25,15 @@ constexpr uint32_t guardWord = 0xA5C3E17Bu;
 constexpr const char *kernelNames[] = {
     "fsr_fill",  "fsr_poison", "fsr_guard_set",   "fsr_guard_check",
     "fsr_hash",  "fsr_mask",   "fsr_row_maximum", "fsr_compare",
-    "fsr_flush", "fsr_spin"};
+    "fsr_play",  "fsr_widen",  "fsr_row_error",   "fsr_judge",
+    "fsr_flush", "fsr_spin",   "fsr_stamp"};
+
+uint64_t stampSlots(const BackendProperties &facts) {
+  // Numbers of multiprocessors need not be without gaps.
+  uint64_t present = uint64_t(std::max<int64_t>(facts.multiprocessors, 1));
+  return std::min<uint64_t>(present + 64, 1024);
+}
+constexpr uint64_t spinBytes = (sizeof(FsrSpin) + 63) / 64 * 64;
 } // namespace
 
 llvm::StringRef helpersPtx() {
@@ -56,6 +66,7 @@ std::optional<FsrFamily> familyCode(llvm::StringRef family) {
                  .Case("sorted", FsrSorted)
                  .Case("reversed", FsrReversed)
                  .Case("gram", FsrGram)
+                 .Case("specials", FsrSpecials)
                  .Default(-1);
   if (code < 0)
     return std::nullopt;
@@ -82,11 +93,16 @@ llvm::Expected<std::unique_ptr<Helpers>> Helpers::create(Backend &backend) {
       return function.takeError();
     helpers->functions[i] = *function;
   }
-  auto memory = backend.allocate(256);
+  uint64_t slots = stampSlots(helpers->facts);
+  auto memory =
+      backend.allocate(256 + spinBytes + 2 * slots * sizeof(FsrStamp));
   if (!memory)
     return memory.takeError();
   helpers->result = *memory;
-  helpers->spinResult = *memory + 128;
+  helpers->clocks = *memory + 256;
+  if (llvm::Error error = helpers->clear(
+          helpers->clocks, spinBytes + 2 * slots * sizeof(FsrStamp)))
+    return std::move(error);
   return helpers;
 }
 
@@ -110,7 +126,7 @@ llvm::Error Helpers::launch(Kernel kernel, uint64_t items,
   launch.function = functions[kernel];
   launch.name = kernelNames[kernel];
   launch.grid[0] = std::min(blocks, most);
-  launch.block[0] = kernel == Spin ? 1 : threadsPerBlock;
+  launch.block[0] = kernel == Spin || kernel == Stamp ? 1 : threadsPerBlock;
   launch.stream = queue;
   launch.params = params;
   launch.isTrusted = true;
@@ -196,6 +212,47 @@ llvm::Expected<FsrDifference> Helpers::compare(FsrCompare compare) {
   return answer;
 }
 
+llvm::Error Helpers::play(const FsrPlay &play) {
+  FsrPlay copy = play;
+  return launch(Play, play.count, {&copy});
+}
+
+llvm::Error Helpers::widen(DevicePointer to, DevicePointer from, uint64_t count,
+                           ElementType element) {
+  uint32_t code = static_cast<uint32_t>(element);
+  return launch(Widen, count, {&to, &from, &count, &code});
+}
+
+llvm::Expected<FsrJudgement> Helpers::judge(FsrJudge judge) {
+  FsrJudgement answer{};
+  answer.first = ~uint64_t(0);
+  if (judge.count == 0)
+    return answer;
+  uint64_t rows = judge.count / judge.row;
+  FsrCompare truth{};
+  truth.reference = judge.truth;
+  truth.count = judge.count;
+  truth.row = judge.row;
+  truth.layout = judge.layout;
+  truth.element = FsrF64;
+  if (llvm::Error error = rowMaximum(truth, judge.rowTruth))
+    return std::move(error);
+  if (llvm::Error error = clear(judge.rowError, rows * 8))
+    return std::move(error);
+  uint64_t segments = (judge.row + 4095) / 4096;
+  if (llvm::Error error = launch(RowError, rows * segments * 32, {&judge}))
+    return std::move(error);
+  judge.result = result;
+  if (llvm::Error error =
+          device.copyToDevice(result, &answer, sizeof(answer), queue))
+    return std::move(error);
+  if (llvm::Error error = launch(Judge, judge.count, {&judge}))
+    return std::move(error);
+  if (llvm::Error error = readResult(&answer, sizeof(answer)))
+    return std::move(error);
+  return answer;
+}
+
 llvm::Error Helpers::flush(DevicePointer to, uint64_t bytes, uint32_t value) {
   uint64_t words = bytes / 4;
   return launch(Flush, words, {&to, &words, &value});
@@ -203,19 +260,52 @@ llvm::Error Helpers::flush(DevicePointer to, uint64_t bytes, uint32_t value) {
 
 llvm::Error Helpers::spin(double microseconds) {
   uint64_t nanos = std::max(0.0, microseconds * 1000);
-  return launch(Spin, 1, {&nanos, &spinResult});
+  ++turn;
+  return launch(Spin, 1, {&nanos, &clocks});
 }
 
-llvm::Expected<SpinReading> Helpers::spinReading() {
-  uint64_t answer[2] = {0, 0};
+llvm::Error Helpers::stamp(bool after) {
+  uint64_t slots = stampSlots(facts);
+  DevicePointer to =
+      clocks + spinBytes + (after ? slots * sizeof(FsrStamp) : 0);
+  uint64_t blocks = std::max<int64_t>(1, facts.multiprocessors);
+  return launch(Stamp, blocks * threadsPerBlock, {&to, &slots, &turn});
+}
+
+llvm::Expected<ClockReading> Helpers::clockReading() {
+  uint64_t slots = stampSlots(facts);
+  std::vector<FsrStamp> stamps(2 * slots);
+  std::vector<char> bytes(spinBytes + stamps.size() * sizeof(FsrStamp));
   if (llvm::Error error =
-          device.copyToHost(answer, spinResult, sizeof(answer), queue))
+          device.copyToHost(bytes.data(), clocks, bytes.size(), queue))
     return std::move(error);
   if (llvm::Error error = synchronize())
     return std::move(error);
-  SpinReading reading;
-  if (answer[1])
-    reading.clockMhz = double(answer[0]) / double(answer[1]) * 1000;
+  FsrSpin spin;
+  memcpy(&spin, bytes.data(), sizeof(spin));
+  memcpy(stamps.data(), bytes.data() + spinBytes,
+         stamps.size() * sizeof(FsrStamp));
+  llvm::ArrayRef<FsrStamp> before = llvm::ArrayRef(stamps).take_front(slots);
+  llvm::ArrayRef<FsrStamp> after = llvm::ArrayRef(stamps).drop_front(slots);
+
+  ClockReading reading;
+  // Both clocks stand at a step of the nanoseconds at either end.
+  if (spin.multiprocessor < slots) {
+    const FsrStamp &end = after[spin.multiprocessor];
+    if (end.turn == turn && end.nanos > spin.nanos && end.clock > spin.clock)
+      reading.clockMhz = double(end.clock - spin.clock) /
+                         double(end.nanos - spin.nanos) * 1000;
+  }
+  if (reading.clockMhz == 0 && spin.passed)
+    reading.clockMhz = double(spin.clocks) / double(spin.passed) * 1000;
+  // Clocks of two multiprocessors are never compared.
+  std::vector<double> cycles;
+  for (uint64_t i = 0; i < slots; ++i)
+    if (before[i].turn == turn && after[i].turn == turn &&
+        after[i].first > before[i].clock)
+      cycles.push_back(double(after[i].first - before[i].clock));
+  if (!cycles.empty())
+    reading.cycles = median(cycles);
   return reading;
 }
 

@@ -12,13 +12,11 @@
 #ifndef FSR_LIB_WORKER_HELPERS_H
 #define FSR_LIB_WORKER_HELPERS_H
 
+#include "TimingSession.h"
 #include "kernels/abi.h"
 
 #include "fsr/Backend/Backend.h"
 #include "fsr/Core/KernelTask.h"
-
-#include <chrono>
-#include <optional>
 
 namespace fsr {
 
@@ -28,8 +26,10 @@ struct ZoneDamage {
   uint64_t first = 0, last = 0; ///< Offsets into the zone.
 };
 
-struct SpinReading {
-  double clockMhz = 0;
+/// What the multiprocessors' own clocks tell of a sample; 0: not known.
+struct ClockReading {
+  double clockMhz = 0; ///< From the hold to the second stamp.
+  double cycles = 0;   ///< Between the stamps.
 };
 
 class Helpers {
@@ -42,6 +42,7 @@ public:
   Backend &backend() { return device; }
   StreamHandle stream() const { return queue; }
   const BackendProperties &properties() const { return facts; }
+  TimingSession &timing() { return session; }
 
   llvm::Error fill(const FsrFill &fill);
   llvm::Error poison(DevicePointer to, uint64_t count, unsigned elementBytes,
@@ -55,17 +56,21 @@ public:
   /// Into `maximum`, a double a row, which is cleared here.
   llvm::Error rowMaximum(FsrCompare compare, DevicePointer maximum);
   llvm::Expected<FsrDifference> compare(FsrCompare compare);
+  llvm::Error play(const FsrPlay &play);
+  /// Elements to doubles; `to` is aligned to 8.
+  llvm::Error widen(DevicePointer to, DevicePointer from, uint64_t count,
+                    ElementType element);
+  /// Fills in `rowTruth` and `rowError`, a double a row each.
+  llvm::Expected<FsrJudgement> judge(FsrJudge judge);
   llvm::Error flush(DevicePointer to, uint64_t bytes, uint32_t value);
   llvm::Error spin(double microseconds);
-  /// Of the last `spin`, which must have ended.
-  llvm::Expected<SpinReading> spinReading();
+  /// Reads the clocks of all multiprocessors; `after` what is timed, or before.
+  llvm::Error stamp(bool after);
+  /// Of the last `spin` and the stamps since. What was queued is waited for.
+  llvm::Expected<ClockReading> clockReading();
   llvm::Error copy(DevicePointer to, DevicePointer from, uint64_t bytes);
   llvm::Error clear(DevicePointer at, uint64_t bytes);
   llvm::Error synchronize();
-
-  /// When kernels were timed here last: a GPU that was busy just now has its
-  /// clock up.
-  std::optional<std::chrono::steady_clock::time_point> lastTimed;
 
 private:
   explicit Helpers(Backend &backend) : device(backend) {}
@@ -78,8 +83,13 @@ private:
     Mask,
     RowMaximum,
     Compare,
+    Play,
+    Widen,
+    RowError,
+    Judge,
     Flush,
     Spin,
+    Stamp,
     NumKernels
   };
   llvm::Error launch(Kernel kernel, uint64_t items,
@@ -88,11 +98,14 @@ private:
 
   Backend &device;
   BackendProperties facts;
+  TimingSession session;
   StreamHandle queue = nullptr;
   ModuleHandle module = nullptr;
   std::array<FunctionHandle, NumKernels> functions{};
-  DevicePointer result = 0;     ///< 64 bytes.
-  DevicePointer spinResult = 0; ///< 16 bytes; outlives other results.
+  DevicePointer result = 0; ///< 128 bytes.
+  /// A spin's result, and the slots of both stamps; outlives other results.
+  DevicePointer clocks = 0;
+  uint64_t turn = 0; ///< Of the stamps.
 };
 
 /// The code of a fill family for the kernels; nothing for an unknown one.

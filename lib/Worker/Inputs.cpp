@@ -36,6 +36,12 @@ bool narrowRange(const KernelTask &task) {
       [](const Argument &a) { return a.element == ElementType::F16; });
 }
 
+bool readsFloats(const KernelTask &task) {
+  return llvm::any_of(task.arguments, [](const Argument &a) {
+    return a.isBuffer && isFloat(a.element) && a.access != Access::Write;
+  });
+}
+
 /// A candidate may rely on what is said of every launch.
 bool areDisjoint(const KernelTask &task, const std::string &a,
                  const std::string &b) {
@@ -56,6 +62,7 @@ enum : uint64_t {
   WorkBase = 0x200,
   FullBase = 0x300,
   SharedBase = 0x400,
+  SpecialBase = 0x500,
   TimingBase = 0x10000
 };
 
@@ -186,15 +193,39 @@ std::optional<InputSet> InputPlan::shared(uint64_t index) const {
   return set;
 }
 
+std::vector<InputSet> InputPlan::special() const {
+  std::vector<InputSet> sets;
+  if (!readsFloats(task))
+    return sets;
+  bool anyReadOnly = llvm::any_of(task.arguments, [](const Argument &a) {
+    return a.isBuffer && isFloat(a.element) && a.access == Access::Read;
+  });
+  // Some results without any: one in a sum makes the whole sum so.
+  double terms = std::max<double>(4, double(task.work.accumulation));
+  double share = 1 / (4 * terms);
+  auto add = [&](llvm::StringRef words, double nans, double infinities,
+                 bool inPlace) {
+    InputSet set = withFloats(words, SpecialBase + sets.size(),
+                              recipe("specials", {nans, infinities}));
+    // What is added to hides what the sum is of.
+    for (size_t i = 0; i < set.fills.size(); ++i)
+      if (!inPlace && isFloat(task.arguments[i].element) &&
+          task.arguments[i].access == Access::ReadWrite)
+        set.fills[i] = recipe("normal", {0, 1});
+    set.special = true;
+    sets.push_back(std::move(set));
+  };
+  add("normal with NaN", share, 0, !anyReadOnly);
+  add("normal with infinities", 0, share, !anyReadOnly);
+  add("normal with NaN and infinities", share / 2, share / 2, true);
+  return sets;
+}
+
 std::vector<InputSet> InputPlan::battery() const {
   std::vector<InputSet> sets;
   if (auto one = shared(SharedBase))
     sets.push_back(std::move(*one));
-  bool anyFloat = std::any_of(
-      task.arguments.begin(), task.arguments.end(), [](const Argument &a) {
-        return a.isBuffer && isFloat(a.element) && a.access != Access::Write;
-      });
-  if (!anyFloat)
+  if (!readsFloats(task))
     return sets;
   bool narrow = narrowRange(task);
   size_t before = sets.size();
@@ -226,8 +257,8 @@ std::vector<InputSet> InputPlan::battery() const {
   return sets;
 }
 
-InputSet InputPlan::timing(unsigned i) const {
-  return base("the workload's own, fresh while timing", TimingBase + i, 0);
+InputSet InputPlan::timing(unsigned i, size_t which) const {
+  return base("the workload's own, fresh while timing", TimingBase + i, which);
 }
 
 } // namespace fsr

@@ -22,6 +22,7 @@ struct InputSet {
   bool exact = false;   ///< Demands equal values.
   bool shifted = false; ///< Buffers get no more than the proved alignment.
   bool repeats = false; ///< Many elements of one value.
+  bool special = false; ///< Some elements are no finite numbers.
   double perturb = 0;   ///< Relative, for the conditioning run.
   /// Units of round-off by which a conditioning run moves the inputs.
   double conditioning = 2;
@@ -41,8 +42,11 @@ public:
   std::vector<InputSet> workload() const;
   /// Families for a candidate that would become the best.
   std::vector<InputSet> battery() const;
-  /// The `i`-th fresh set for timing.
-  InputSet timing(unsigned i) const;
+  /// Normal numbers with NaN and infinities among them. Empty where no float
+  /// buffer is read.
+  std::vector<InputSet> special() const;
+  /// The `i`-th fresh set for timing, of a case of the workload.
+  InputSet timing(unsigned i, size_t which = 0) const;
 
 private:
   InputSet base(llvm::StringRef words, uint64_t index, size_t which) const;

@@ -48,18 +48,16 @@ std::optional<uint64_t> scalarBits(const Argument &argument) {
 
 /// The value of a name of the candidate's ABI.
 std::optional<uint64_t> valueOf(llvm::StringRef name, const KernelTask &task,
-                                const TaskBuffers &buffers) {
-  for (const ScratchMemory &scratch : buffers.scratch())
-    if (name == scratch.plan->name)
-      return scratch.data;
+                                const PlacesOf &places) {
+  if (auto scratch = places.scratch(name))
+    return scratch;
   for (size_t i = 0; i < task.arguments.size(); ++i) {
     const Argument &argument = task.arguments[i];
     if (!name.starts_with(argument.name))
       continue;
     llvm::StringRef rest = name.drop_front(argument.name.size());
     if (rest.empty())
-      return argument.isBuffer ? buffers.find(i)->pointer()
-                               : scalarBits(argument);
+      return argument.isBuffer ? places.argument(i) : scalarBits(argument);
     unsigned dimension = 0;
     const std::vector<int64_t> *values = nullptr;
     if (rest.consume_front(".size"))
@@ -71,21 +69,6 @@ std::optional<uint64_t> valueOf(llvm::StringRef name, const KernelTask &task,
       return (*values)[dimension];
   }
   return std::nullopt;
-}
-
-BackendLaunch shaped(const LaunchShape &shape, FunctionHandle function,
-                     llvm::StringRef name, StreamHandle stream) {
-  BackendLaunch launch;
-  launch.function = function;
-  launch.name = name;
-  for (unsigned d = 0; d < 3; ++d) {
-    launch.grid[d] = shape.grid[d];
-    launch.block[d] = shape.block[d];
-    launch.cluster[d] = shape.cluster[d];
-  }
-  launch.sharedBytes = shape.sharedBytes;
-  launch.stream = stream;
-  return launch;
 }
 
 llvm::Error checkRange(const LaunchShape &shape, llvm::StringRef name) {
@@ -104,6 +87,21 @@ llvm::Error checkRange(const LaunchShape &shape, llvm::StringRef name) {
 }
 
 } // namespace
+
+BackendLaunch shapedLaunch(const LaunchShape &shape, FunctionHandle function,
+                           llvm::StringRef name, StreamHandle stream) {
+  BackendLaunch launch;
+  launch.function = function;
+  launch.name = name;
+  for (unsigned d = 0; d < 3; ++d) {
+    launch.grid[d] = shape.grid[d];
+    launch.block[d] = shape.block[d];
+    launch.cluster[d] = shape.cluster[d];
+  }
+  launch.sharedBytes = shape.sharedBytes;
+  launch.stream = stream;
+  return launch;
+}
 
 llvm::Error checkReferenceArguments(const KernelTask &task) {
   if (llvm::Error error = checkRange(task.launch, task.reference.entry))
@@ -154,12 +152,27 @@ packReference(const KernelTask &task,
   return parameters;
 }
 
+llvm::Expected<PackedParameters> packCandidate(const KernelTask &task,
+                                               const ResolvedLaunch &planned,
+                                               const PlacesOf &places) {
+  PackedParameters parameters;
+  for (const std::string &name : planned.args) {
+    auto value = valueOf(name, task, places);
+    if (!value)
+      return makeError(ErrorKind::BadInput, "launch of " + planned.kernel +
+                                                ": no value for argument '" +
+                                                name + "'");
+    parameters.add(*value);
+  }
+  return parameters;
+}
+
 llvm::Error launchReference(Helpers &helpers, const TaskBuffers &buffers,
                             const KernelTask &task, FunctionHandle function) {
   PackedParameters parameters = packReference(
       task, [&](size_t argument) { return buffers.find(argument)->pointer(); });
-  BackendLaunch launch =
-      shaped(task.launch, function, task.reference.entry, helpers.stream());
+  BackendLaunch launch = shapedLaunch(task.launch, function,
+                                      task.reference.entry, helpers.stream());
   launch.params = parameters.finish();
   return helpers.backend().launch(launch);
 }
@@ -171,20 +184,23 @@ llvm::Error launchCandidate(Helpers &helpers, const TaskBuffers &buffers,
     if (scratch.plan->zero)
       if (llvm::Error error = helpers.clear(scratch.data, scratch.plan->bytes))
         return error;
+  auto dataOf = [&](size_t argument) {
+    return buffers.find(argument)->pointer();
+  };
+  auto scratchOf = [&](llvm::StringRef name) -> std::optional<uint64_t> {
+    for (const ScratchMemory &scratch : buffers.scratch())
+      if (name == scratch.plan->name)
+        return scratch.data;
+    return std::nullopt;
+  };
   for (size_t i = 0; i < plan.launches.size(); ++i) {
     const ResolvedLaunch &planned = plan.launches[i];
-    PackedParameters parameters;
-    for (const std::string &name : planned.args) {
-      auto value = valueOf(name, task, buffers);
-      if (!value)
-        return makeError(ErrorKind::BadInput, "launch of " + planned.kernel +
-                                                  ": no value for argument '" +
-                                                  name + "'");
-      parameters.add(*value);
-    }
-    BackendLaunch launch =
-        shaped(planned.shape, functions[i], planned.kernel, helpers.stream());
-    launch.params = parameters.finish();
+    auto parameters = packCandidate(task, planned, {dataOf, scratchOf});
+    if (!parameters)
+      return parameters.takeError();
+    BackendLaunch launch = shapedLaunch(planned.shape, functions[i],
+                                        planned.kernel, helpers.stream());
+    launch.params = parameters->finish();
     if (llvm::Error error = helpers.backend().launch(launch))
       return error;
   }

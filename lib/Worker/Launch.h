@@ -28,6 +28,10 @@ public:
   llvm::Expected<FunctionHandle> function(llvm::StringRef name) {
     return backend.function(module, name);
   }
+  llvm::Expected<std::pair<DevicePointer, uint64_t>>
+  variable(llvm::StringRef name) {
+    return backend.variable(module, name);
+  }
 
 private:
   LoadedImage(Backend &backend, ModuleHandle module)
@@ -49,6 +53,21 @@ struct PackedParameters {
 PackedParameters
 packReference(const KernelTask &task,
               llvm::function_ref<uint64_t(size_t argument)> dataOf);
+
+/// Where memory lies that a plan names.
+struct PlacesOf {
+  /// Of an argument's first element.
+  llvm::function_ref<uint64_t(size_t argument)> argument;
+  /// Nothing: no scratch buffer has that name.
+  llvm::function_ref<std::optional<uint64_t>(llvm::StringRef name)> scratch;
+};
+
+/// By the ABI of the plan. BadInput: a name has no value.
+llvm::Expected<PackedParameters> packCandidate(const KernelTask &task,
+                                               const ResolvedLaunch &planned,
+                                               const PlacesOf &places);
+BackendLaunch shapedLaunch(const LaunchShape &shape, FunctionHandle function,
+                           llvm::StringRef name, StreamHandle stream);
 
 /// Queues the original on the helpers' stream.
 llvm::Error launchReference(Helpers &helpers, const TaskBuffers &buffers,

@@ -2,8 +2,9 @@
 //===----------------------------------------------------------------------===//
 //
 // `fsr-worker device`: the protocol on standard input and output. Frames leave
-// through a private copy of the output, and what else is printed, a kernel's
-// printf above all, goes to standard error.
+// through a private copy of the output. What else is printed there, a kernel's
+// printf above all, is dropped: on standard error a candidate could say what
+// only the tools may.
 //
 //===----------------------------------------------------------------------===//
 
@@ -79,13 +80,20 @@ void endWithPeer(int in) {
 
 int deviceWorkerMain(int argc, char **argv, std::string sanitizer) {
   int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-  if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
+  int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (out < 0 || nowhere < 0 || dup2(nowhere, STDOUT_FILENO) < 0) {
     llvm::errs() << "fsr-worker: error: cannot set up standard output\n";
     return 1;
   }
+  close(nowhere);
   llvm::StringRef device = "cuda";
+  bool asGpu = false;              // For tests, and in no help text.
   for (int i = 2; i < argc; ++i) { // After "device".
     llvm::StringRef argument = argv[i];
+    if (argument == "--as-gpu") {
+      asGpu = true;
+      continue;
+    }
     if (!argument.consume_front("--device="))
       return refuse(
           STDIN_FILENO, out,
@@ -105,7 +113,7 @@ int deviceWorkerMain(int argc, char **argv, std::string sanitizer) {
   if (ssize_t size = readlink("/proc/self/exe", self, sizeof(self)); size > 0)
     setup.self = {std::string(self, size)};
   setup.device = device.str();
-  int status = serveDevice(**backend, STDIN_FILENO, out, &setup);
+  int status = serveDevice(**backend, STDIN_FILENO, out, &setup, asGpu);
   // Tearing down a dead context can hang; the process ends either way.
   if (status == 3)
     _exit(status);

@@ -21,14 +21,8 @@
 #ifndef FSR_LIB_WORKER_ORACLE_H
 #define FSR_LIB_WORKER_ORACLE_H
 
+#include "CopiedTask.h"
 #include "PtxFacts.h"
-
-#include "fsr/Core/KernelTask.h"
-#include "fsr/PTX/VirtualGpu.h"
-
-#include "llvm/ADT/BitVector.h"
-
-#include <random>
 
 namespace fsr {
 
@@ -66,10 +60,8 @@ struct OracleLimits {
 
 class Oracle {
 public:
-  /// Reads `bytes` at an offset of an argument's storage, as the original finds
-  /// it when it starts.
-  using Fetch = llvm::function_ref<llvm::Error(size_t argument, uint64_t offset,
-                                               void *to, uint64_t bytes)>;
+  /// Reads what the original finds when it starts.
+  using Fetch = CopiedTask::Fetch;
 
   /// `ptx` is the original's; `seed` draws what part of the grid runs.
   Oracle(const KernelTask &task, llvm::StringRef ptx, uint64_t seed);
@@ -83,14 +75,7 @@ public:
   uint64_t executed() const { return spent; }
 
 private:
-  struct Buffer {
-    size_t argument = 0;
-    uint64_t address = 0, extent = 0;
-    bool isRead = false, isWritten = false;
-    llvm::BitVector needed; ///< By sector: the chosen part reads it.
-    /// In-place: what was fetched, to start again from.
-    std::vector<std::pair<uint64_t, std::vector<uint8_t>>> kept;
-  };
+  using Buffer = CopiedTask::Buffer;
   void open(llvm::StringRef ptx);
   /// Of warps with few lanes there may be more.
   uint64_t budgetOfLaunch() const { return 32 * limits.instructions; }
@@ -99,22 +84,13 @@ private:
   bool learnNeeds();
   llvm::Expected<ptx::LaunchResult>
   launch(llvm::ArrayRef<ptx::ChosenBlock> what, bool shadow, uint64_t budget);
-  llvm::Error fetchRuns(Buffer &buffer,
-                        llvm::ArrayRef<std::pair<uint64_t, uint64_t>> runs,
-                        Fetch fetch);
-  /// Touched by the last launch and not there; false: there was none.
-  bool findMissing(std::vector<std::vector<std::pair<uint64_t, uint64_t>>> &);
-  void forgetOutputs();
-  void restoreInPlace();
   void readBuffer(const Buffer &buffer, Truth &to);
   bool giveUp(const llvm::Twine &reason);
 
   const KernelTask &task;
   std::mt19937_64 random;
   PtxFacts facts;
-  std::unique_ptr<ptx::VirtualGpu> gpu;
-  unsigned module = 0;
-  std::vector<Buffer> buffers;
+  CopiedTask copied;
   std::vector<uint8_t> params;
   std::string hopeless; ///< There never will be a truth, because of that.
   std::string noPart;   ///< None within these limits.

@@ -42,16 +42,13 @@ llvm::Error Evaluation::maskFirstRun() {
   return llvm::Error::success();
 }
 
-llvm::Expected<bool> Evaluation::compareRuns(const InputSet &set,
-                                             Poison poison) {
+llvm::Expected<bool> Evaluation::compareRuns(const InputSet &set, Poison poison,
+                                             llvm::ArrayRef<uint64_t> second) {
   if (llvm::Error error = maskFirstRun())
     return std::move(error);
   std::vector<DevicePointer> copies;
   copies.swap(firstCopies);
-  auto second = buffers->hashWritten();
-  if (!second)
-    return second.takeError();
-  bool isSame = *second == firstHashes;
+  bool isSame = second == llvm::ArrayRef(firstHashes);
   if (!isSame) {
     candidateDeterministic = false;
     if (addsFloatsAtomically && !*addsFloatsAtomically) {

@@ -14,6 +14,7 @@
 #include "fsr/Core/Types.h"
 #include "fsr/Support/Error.h"
 #include "fsr/Support/Files.h"
+#include "fsr/Support/Printable.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -532,7 +533,8 @@ llvm::Expected<bool> runOnce(const RunOptions &options,
   ptx::KernelCost cost;
   cost.registers = options.registers;
   cost.sharedBytes = options.shape.sharedBytes;
-  llvm::outs() << result->output;
+  // The kernel's author chose each byte.
+  llvm::outs() << printable(result->output, /*keepLines=*/true);
   tell(*result, ptx::modelledTime(result->counters, options.shape, cost, chip),
        llvm::outs());
   // A grid's barrier lies where these registers say, and traps where that is

@@ -41,6 +41,9 @@ bool readSummary(llvm::StringRef line, SanitizerLog &log) {
   auto [head, counts] = line.split(" SUMMARY: ");
   if (counts.empty() || (head != "ERROR" && head != "RACECHECK"))
     return false;
+  // "ERROR SUMMARY: 33772 errors were not printed": of those that are counted.
+  if (counts.contains("not printed"))
+    return false;
   if (size_t open = counts.find('('); head == "RACECHECK") {
     if (open == llvm::StringRef::npos)
       return false;
@@ -72,6 +75,7 @@ bool readSummary(llvm::StringRef line, SanitizerLog &log) {
 SanitizerLog parseSanitizerLog(llvm::StringRef text) {
   SanitizerLog log;
   size_t lines = 0;
+  bool isFirst = true;
   while (!text.empty()) {
     llvm::StringRef line;
     std::tie(line, text) = text.split('\n');
@@ -85,7 +89,8 @@ SanitizerLog parseSanitizerLog(llvm::StringRef text) {
       continue;
     }
     // The first finding and where it was, not the stack of the host.
-    if (lines >= mostFindingLines || (isDetail && !lines) ||
+    isFirst &= isDetail || !lines;
+    if (!isFirst || lines >= mostFindingLines || (isDetail && !lines) ||
         line.contains("Host Frame") || line.contains("backtrace"))
       continue;
     ++lines;

@@ -34,8 +34,10 @@ public:
     for (auto known = images.begin(); known != images.end(); ++known) {
       if (known->first != hash)
         continue;
-      images.push_back(std::move(*known));
+      // Not the other way round: adding invalidates the iterator.
+      std::pair<std::string, std::string> kept = std::move(*known);
       images.erase(known);
+      images.push_back(std::move(kept));
       return;
     }
     bytes += image.size();
@@ -60,8 +62,10 @@ private:
 
 class Server {
 public:
-  Server(Backend &backend, int in, int out, const SanitizerSetup *sanitizer)
-      : backend(backend), in(in), out(out), sanitizer(sanitizer) {}
+  Server(Backend &backend, int in, int out, const SanitizerSetup *sanitizer,
+         bool asGpu)
+      : backend(backend), in(in), out(out), sanitizer(sanitizer), asGpu(asGpu) {
+  }
   int run();
 
 private:
@@ -80,6 +84,7 @@ private:
   Backend &backend;
   int in, out;
   const SanitizerSetup *sanitizer;
+  bool asGpu;
   std::unique_ptr<Helpers> helpers;
   ImageCache images;
   bool broken = false, dead = false;
@@ -207,10 +212,10 @@ llvm::Error Server::evaluate(const llvm::json::Object &header) {
   std::optional<EvaluateResult> result;
   llvm::Error failure = llvm::Error::success();
   {
-    Evaluation::Images pair{*reference, *candidate,
-                            ptxOf(request.referencePtxHash),
-                            ptxOf(request.candidatePtxHash)};
-    Evaluation evaluation(*helpers, request, pair, emit, sanitizer);
+    Evaluation::Images pair{
+        *reference, *candidate, ptxOf(request.referencePtxHash),
+        ptxOf(request.candidatePtxHash), ptxOf(request.cloneHash)};
+    Evaluation evaluation(*helpers, request, pair, emit, sanitizer, asGpu);
     auto outcome = evaluation.run();
     dead = dead || evaluation.contextDead();
     if (outcome)
@@ -246,7 +251,7 @@ llvm::Error Server::strength(const llvm::json::Object &header) {
   request.task = std::move(asked.task);
   request.options.seed = asked.seed;
   auto emit = [&](llvm::json::Object event) { return send(std::move(event)); };
-  Evaluation evaluation(*helpers, request, {*reference, "", "", ""}, emit);
+  Evaluation evaluation(*helpers, request, {*reference, "", "", "", ""}, emit);
   auto dummies = evaluation.testStrength(request);
   dead = dead || evaluation.contextDead();
   if (!dummies)
@@ -302,8 +307,8 @@ int Server::run() {
 } // namespace
 
 int serveDevice(Backend &backend, int in, int out,
-                const SanitizerSetup *sanitizer) {
-  return Server(backend, in, out, sanitizer).run();
+                const SanitizerSetup *sanitizer, bool asGpu) {
+  return Server(backend, in, out, sanitizer, asGpu).run();
 }
 
 } // namespace fsr

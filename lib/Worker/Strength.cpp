@@ -12,11 +12,11 @@
 #include "fsr/Support/Error.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 #define FSR_DEVICE [[maybe_unused]] static inline
 #include "kernels/elements.inl"
@@ -27,8 +27,10 @@ namespace {
 
 constexpr size_t mostCopies = 16;
 constexpr size_t mostDetailBytes = 300;
-/// For a dummy's passes over the outputs on the host.
-constexpr double hostBytesPerMs = 1e5;
+/// Of a large buffer, so many pieces of so many elements are looked at.
+constexpr uint64_t mostPieces = 64, pieceElements = 64 << 10;
+/// Of the original's outputs, on the host.
+constexpr uint64_t mostKnownBytes = uint64_t(1) << 30;
 /// A seed that no recipe of the ladder has.
 constexpr uint64_t otherSeedBits = 0xA0761D6478BD642Full;
 
@@ -70,20 +72,22 @@ llvm::Expected<HostElements> HostElements::read(Helpers &helpers,
   elements.of = &buffer;
   elements.count = std::max<int64_t>(0, buffer.argument->numElements());
   elements.flat = buffer.contiguous();
-  elements.bytes.resize(buffer.extent);
-  if (llvm::Error error = helpers.backend().copyToHost(
-          elements.bytes.data(), from, buffer.extent, helpers.stream()))
-    return std::move(error);
+  uint64_t pieces = 1, piece = buffer.extent, step = 0;
+  if (elements.flat && elements.count > mostPieces * pieceElements) {
+    pieces = mostPieces;
+    piece = pieceElements * buffer.elementBytes();
+    step = elements.count / mostPieces * buffer.elementBytes();
+    elements.count = pieces * pieceElements;
+  }
+  elements.bytes.resize(pieces * piece);
+  for (uint64_t i = 0; i < pieces; ++i)
+    if (llvm::Error error = helpers.backend().copyToHost(
+            elements.bytes.data() + i * piece, from + i * step, piece,
+            helpers.stream()))
+      return std::move(error);
   if (llvm::Error error = helpers.synchronize())
     return std::move(error);
   return elements;
-}
-
-llvm::Error HostElements::write(Helpers &helpers, DevicePointer to) const {
-  if (llvm::Error error = helpers.backend().copyToDevice(
-          to, bytes.data(), bytes.size(), helpers.stream()))
-    return error;
-  return helpers.synchronize();
 }
 
 uint64_t HostElements::offset(uint64_t i) const {
@@ -106,11 +110,6 @@ uint64_t HostElements::bits(uint64_t i) const {
   return bits;
 }
 
-void HostElements::setBits(uint64_t i, uint64_t bits) {
-  unsigned size = of->elementBytes();
-  std::memcpy(bytes.data() + offset(i) * size, &bits, size);
-}
-
 double HostElements::value(uint64_t i) const {
   uint64_t raw = bits(i);
   ElementType type = of->argument->element;
@@ -120,18 +119,21 @@ double HostElements::value(uint64_t i) const {
   return double(int64_t(raw << unused) >> unused);
 }
 
-void HostElements::setValue(uint64_t i, double value) {
-  ElementType type = of->argument->element;
-  if (isFloat(type))
-    return setBits(i, fsrFromDouble(value, static_cast<uint32_t>(type)));
-  if (type == ElementType::I1)
-    return setBits(i, value >= 0.5);
-  double most = std::ldexp(1.0, 8 * int(of->elementBytes()) - 1);
-  if (std::isnan(value))
-    value = 0;
-  // The largest double below 2^63 is what a 64-bit integer can take.
-  value = std::clamp(std::nearbyint(value), -most, std::nextafter(most, 0.0));
-  setBits(i, uint64_t(int64_t(value)));
+//===----------------------------------------------------------------------===//
+// KnownAnswers
+//===----------------------------------------------------------------------===//
+
+std::vector<std::vector<char>> *KnownAnswers::find(const std::string &key) {
+  auto found = answers.find(key);
+  return found == answers.end() ? nullptr : &found->second;
+}
+
+std::vector<std::vector<char>> *KnownAnswers::add(const std::string &key,
+                                                  uint64_t bytes) {
+  if (bytes > mostKnownBytes - used)
+    return nullptr;
+  used += bytes;
+  return &answers[key];
 }
 
 //===----------------------------------------------------------------------===//
@@ -218,22 +220,72 @@ bool spreadsOut(const InputSet &set, const TaskBuffers &buffers) {
 // In a candidate's place
 //===----------------------------------------------------------------------===//
 
-double Evaluation::dummySlackMs() const {
-  return dummy && buffers ? double(buffers->totalBytes()) / hostBytesPerMs : 0;
+/// What the original gives depends on these.
+static std::string keyOf(const InputSet &set, Poison poison) {
+  std::string key =
+      llvm::formatv("{0} {1} {2} {3}", set.seed, fsrBits(set.perturb),
+                    set.shifted, int(poison));
+  for (const FillRecipe &fill : set.fills)
+    key += " " + fill.print();
+  for (size_t standIn : set.standIns)
+    key += " " + std::to_string(standIn);
+  return key;
 }
 
-llvm::Expected<std::vector<HostElements>> Evaluation::readOutputs(bool stash) {
-  std::vector<HostElements> all;
+/// Inputs are filled, outputs poisoned.
+llvm::Error Evaluation::launchOriginal(const InputSet &set, Poison poison) {
+  // A GPU runs it in less time than its outputs take to move.
+  if (!virtualDevice || !known)
+    return launch(Who::Original);
+  std::string key = keyOf(set, poison);
+  std::vector<std::vector<char>> *answer = known->find(key);
+  bool isKnown = answer;
+  if (!isKnown) {
+    if (llvm::Error error = launch(Who::Original))
+      return error;
+    uint64_t bytes = 0;
+    for (const TaskBuffer &buffer : buffers->buffers())
+      bytes += buffer.stash ? buffer.extent : 0;
+    answer = known->add(key, bytes);
+    if (!answer)
+      return llvm::Error::success();
+  }
+  size_t k = 0;
+  for (const TaskBuffer &buffer : buffers->buffers()) {
+    if (!buffer.stash)
+      continue;
+    if (!isKnown)
+      answer->emplace_back(buffer.extent);
+    std::vector<char> &bytes = (*answer)[k++];
+    if (llvm::Error error =
+            isKnown
+                ? helpers.backend().copyToDevice(buffer.data, bytes.data(),
+                                                 bytes.size(), helpers.stream())
+                : helpers.backend().copyToHost(bytes.data(), buffer.data,
+                                               bytes.size(), helpers.stream()))
+      return error;
+  }
+  return helpers.synchronize();
+}
+
+/// Outputs, or their stashes, to where the dummy keeps another answer.
+llvm::Error Evaluation::keepOther(bool ofStash) {
+  size_t k = 0;
   for (const TaskBuffer &buffer : buffers->buffers()) {
     if (!isOutput(buffer))
       continue;
-    auto elements =
-        HostElements::read(helpers, buffer, stash ? buffer.stash : buffer.data);
-    if (!elements)
-      return elements.takeError();
-    all.push_back(std::move(*elements));
+    if (k == dummy->other.size()) {
+      auto memory = buffers->extra(buffer.extent);
+      if (!memory)
+        return memory.takeError();
+      dummy->other.push_back(*memory);
+    }
+    if (llvm::Error error =
+            helpers.copy(dummy->other[k++],
+                         ofStash ? buffer.stash : buffer.data, buffer.extent))
+      return error;
   }
-  return std::move(all);
+  return helpers.synchronize();
 }
 
 /// What the original gives for the same families and another seed.
@@ -244,27 +296,37 @@ llvm::Error Evaluation::learnOtherAnswer(const InputSet &set, Poison poison) {
     return error;
   if (llvm::Error error = buffers->poisonOutputs(poison))
     return error;
-  if (llvm::Error error = launch(Who::Original))
+  if (llvm::Error error = launchOriginal(other, poison))
     return error;
-  auto answer = readOutputs(false);
-  if (!answer)
-    return answer.takeError();
-  dummy->other = std::move(*answer);
+  if (llvm::Error error = keepOther(false))
+    return error;
   if (llvm::Error error = buffers->fill(set, false))
     return error;
   return buffers->poisonOutputs(poison);
 }
 
+/// One bit of the last element.
 llvm::Error Evaluation::destroyInput() {
   for (const TaskBuffer &buffer : llvm::reverse(buffers->buffers())) {
-    if (buffer.written() || buffer.argument->numElements() <= 0)
+    const Argument &argument = *buffer.argument;
+    if (buffer.written() || argument.numElements() <= 0)
       continue;
-    auto elements = HostElements::read(helpers, buffer, buffer.data);
-    if (!elements)
-      return elements.takeError();
-    uint64_t last = elements->size() - 1;
-    elements->setBits(last, elements->bits(last) ^ 1);
-    return elements->write(helpers, buffer.data);
+    buffers->forgetFills();
+    DevicePointer last = buffer.data;
+    for (size_t d = 0; d < argument.sizes.size(); ++d)
+      last +=
+          (argument.sizes[d] - 1) * argument.strides[d] * buffer.elementBytes();
+    char byte = 0;
+    if (llvm::Error error =
+            helpers.backend().copyToHost(&byte, last, 1, helpers.stream()))
+      return error;
+    if (llvm::Error error = helpers.synchronize())
+      return error;
+    byte ^= 1;
+    if (llvm::Error error =
+            helpers.backend().copyToDevice(last, &byte, 1, helpers.stream()))
+      return error;
+    return helpers.synchronize();
   }
   return llvm::Error::success();
 }
@@ -309,169 +371,172 @@ uint64_t mostFrequent(const HostElements &elements) {
   return best;
 }
 
-/// Where one output of a dummy gets its elements from.
-struct OutputPlay {
-  const Dummy &dummy;
-  uint64_t seed;              ///< Of the statistics' random numbers.
-  HostElements &out;          ///< As it stands before a launch.
-  const HostElements &right;  ///< The original's answer.
-  const HostElements *other;  ///< Of other inputs, or of the launch before.
-  const HostElements *copied; ///< CopyInput.
-  std::optional<uint64_t> poison;
-
-  /// The original writes this element, as far as can be seen.
-  bool written(uint64_t i) const { return !poison || right.bits(i) != *poison; }
-  template <typename Bits>
-  void each(Bits bitsOf) {
-    for (uint64_t i = 0; i < out.size(); ++i)
-      if (written(i))
-        out.setBits(i, bitsOf(i));
-  }
-  void rightWhere(llvm::function_ref<bool(uint64_t)> isDone) {
-    for (uint64_t i = 0; i < out.size(); ++i)
-      if (isDone(i))
-        out.setBits(i, right.bits(i));
-  }
-  void play();
-};
-
-void OutputPlay::play() {
-  uint64_t count = out.size(), row = out.row(), rows = out.rows();
-  switch (dummy.kind) {
-  case DummyKind::Untouched:
-    return;
-  case DummyKind::Identity:
-    if (poison)
-      rightWhere([](uint64_t) { return true; });
-    return;
-  case DummyKind::Zeros:
-    return each([](uint64_t) { return uint64_t(0); });
-  case DummyKind::FirstValue: {
-    uint64_t first = 0;
-    while (first + 1 < count && !written(first))
-      ++first;
-    uint64_t bits = right.bits(first);
-    return each([&](uint64_t) { return bits; });
-  }
-  case DummyKind::CommonValue: {
-    uint64_t bits = mostFrequent(right);
-    return each([&](uint64_t) { return bits; });
-  }
-  case DummyKind::Mean: {
-    double mean = momentsOf(*other).mean;
-    for (uint64_t i = 0; i < count; ++i)
-      if (written(i))
-        out.setValue(i, mean);
-    return;
-  }
-  case DummyKind::Statistics: {
-    Moments moments = momentsOf(*other);
-    std::mt19937_64 random(seed);
-    std::normal_distribution<double> normal;
-    for (uint64_t i = 0; i < count; ++i)
-      if (written(i))
-        out.setValue(i, moments.mean + moments.deviation * normal(random));
-    return;
-  }
-  case DummyKind::Reversed:
-    for (uint64_t i = 0; i < count; ++i)
-      if (written(i) && written(count - 1 - i))
-        out.setBits(i, right.bits(count - 1 - i));
-    return;
-  case DummyKind::CopyInput:
-    if (copied)
-      return each([&](uint64_t i) { return copied->bits(i); });
-    return rightWhere([](uint64_t) { return true; });
-  case DummyKind::HalfDone:
-    return rightWhere([&](uint64_t i) { return i < (count + 1) / 2; });
-  case DummyKind::EverySecondRow:
-    return rightWhere(
-        [&](uint64_t i) { return (rows > 1 ? i / row : i) % 2 == 0; });
-  case DummyKind::ButTheLastRow:
-    return rightWhere(
-        [&](uint64_t i) { return rows < 2 || i / row != rows - 1; });
-  case DummyKind::ButTheLastElement:
-    return rightWhere([&](uint64_t i) { return count < 2 || i != count - 1; });
-  case DummyKind::StaleBuffer:
-  case DummyKind::OtherSeed:
-    return each([&](uint64_t i) { return other->bits(i); });
-  case DummyKind::DestroysInput:
-    return rightWhere([](uint64_t) { return true; });
-  case DummyKind::Accumulates:
-    for (uint64_t i = 0; i < count; ++i) {
-      if (!written(i))
-        continue;
-      if (isFloat(out.buffer().argument->element))
-        out.setValue(i, out.value(i) + right.value(i));
-      else
-        out.setBits(i, out.bits(i) + right.bits(i));
-    }
-    return;
-  }
+/// Of the elements that the original writes, as far as can be seen.
+uint64_t firstWritten(const HostElements &right,
+                      std::optional<uint64_t> poison) {
+  uint64_t first = 0;
+  while (poison && first + 1 < right.size() && right.bits(first) == *poison)
+    ++first;
+  return right.bits(first);
 }
 
 } // namespace
 
+/// One output, which stands as it does before a launch.
+llvm::Error Evaluation::playOutput(const TaskBuffer &buffer,
+                                   DevicePointer other, const TaskBuffer *input,
+                                   std::optional<uint64_t> poison,
+                                   uint64_t seed) {
+  FsrCompare like = buffers->comparison(buffer, buffer.data, buffer.stash);
+  FsrPlay play{};
+  play.out = buffer.data;
+  play.right = buffer.stash;
+  play.other = other;
+  play.count = play.limit = like.count;
+  play.hasPoison = poison.has_value();
+  play.poison = poison.value_or(0);
+  play.seed = seed;
+  play.layout = play.otherLayout = like.layout;
+  play.element = like.element;
+  play.rule = FsrPlayRight;
+  uint64_t rows = like.count / like.row;
+  auto read = [&](DevicePointer from) {
+    return HostElements::read(helpers, buffer, from);
+  };
+  switch (dummy->now->kind) {
+  case DummyKind::Untouched:
+    return llvm::Error::success();
+  case DummyKind::Identity:
+    if (!poison)
+      return llvm::Error::success();
+    break;
+  case DummyKind::Zeros:
+    play.rule = FsrPlayBits;
+    break;
+  case DummyKind::FirstValue:
+  case DummyKind::CommonValue: {
+    auto right = read(buffer.stash);
+    if (!right)
+      return right.takeError();
+    play.rule = FsrPlayBits;
+    play.bits = dummy->now->kind == DummyKind::FirstValue
+                    ? firstWritten(*right, poison)
+                    : mostFrequent(*right);
+    break;
+  }
+  case DummyKind::Mean:
+  case DummyKind::Statistics: {
+    auto elements = read(other);
+    if (!elements)
+      return elements.takeError();
+    Moments moments = momentsOf(*elements);
+    play.rule = FsrPlayNormal;
+    play.mean = moments.mean;
+    if (dummy->now->kind == DummyKind::Statistics)
+      play.deviation = moments.deviation;
+    break;
+  }
+  case DummyKind::Reversed:
+    play.rule = FsrPlayReversed;
+    break;
+  case DummyKind::CopyInput:
+    if (!input)
+      break;
+    play.rule = FsrPlayOther;
+    play.other = input->data;
+    play.otherLayout =
+        buffers->comparison(*input, input->data, input->data).layout;
+    break;
+  case DummyKind::HalfDone:
+    play.limit = (like.count + 1) / 2;
+    break;
+  case DummyKind::EverySecondRow:
+    play.unit = rows > 1 ? like.row : 1;
+    break;
+  case DummyKind::ButTheLastRow:
+    if (rows > 1)
+      play.limit = like.count - like.row;
+    break;
+  case DummyKind::ButTheLastElement:
+    if (like.count > 1)
+      play.limit = like.count - 1;
+    break;
+  case DummyKind::StaleBuffer:
+  case DummyKind::OtherSeed:
+    play.rule = FsrPlayOther;
+    break;
+  case DummyKind::DestroysInput:
+    break;
+  case DummyKind::Accumulates:
+    play.rule = FsrPlayAdd;
+    break;
+  }
+  return helpers.play(play);
+}
+
 llvm::Error Evaluation::playDummy(const InputSet &set, Poison poison) {
   const Dummy &now = *dummy->now;
+  bool isStale = now.kind == DummyKind::StaleBuffer;
   if (now.kind == DummyKind::Mean || now.kind == DummyKind::Statistics ||
-      now.kind == DummyKind::OtherSeed ||
-      (now.kind == DummyKind::StaleBuffer && dummy->kept.empty()))
+      now.kind == DummyKind::OtherSeed || (isStale && dummy->other.empty()))
     if (llvm::Error error = learnOtherAnswer(set, poison))
       return error;
   // What the virtual device saw until here was the original.
   if (virtualDevice)
     virtualDevice->takeReport();
-  if (llvm::Error error = buffers->maskStashes(maskKey))
-    return error;
-  auto right = readOutputs(true);
-  if (!right)
-    return right.takeError();
-  if (llvm::Error error = buffers->maskStashes(maskKey))
-    return error;
-  auto outputs = readOutputs(false);
-  if (!outputs)
-    return outputs.takeError();
-  std::optional<HostElements> input;
-  if (now.kind == DummyKind::CopyInput) {
-    const TaskBuffer &from = *buffers->find(now.input);
-    auto read = HostElements::read(helpers, from, from.data);
-    if (!read)
-      return read.takeError();
-    input = std::move(*read);
+  const TaskBuffer *input =
+      now.kind == DummyKind::CopyInput ? buffers->find(now.input) : nullptr;
+  // Copies first: an output may be the input of another.
+  for (bool copies : {true, false}) {
+    size_t k = 0;
+    for (const TaskBuffer &buffer : buffers->buffers()) {
+      if (!isOutput(buffer))
+        continue;
+      size_t at = k++;
+      bool fits =
+          input && input != &buffer &&
+          input->argument->element == buffer.argument->element &&
+          input->argument->numElements() >= buffer.argument->numElements();
+      if (fits != copies)
+        continue;
+      std::optional<uint64_t> left;
+      if (buffer.poisoned())
+        left = buffers->poisonBits(poison, buffer);
+      if (llvm::Error error = playOutput(
+              buffer, at < dummy->other.size() ? dummy->other[at] : 0,
+              fits ? input : nullptr, left, set.seed + at))
+        return error;
+    }
   }
-  bool isStale = now.kind == DummyKind::StaleBuffer && !dummy->kept.empty();
-  for (size_t k = 0; k < outputs->size(); ++k) {
-    HostElements &out = (*outputs)[k];
-    const HostElements &answer = (*right)[k];
-    const TaskBuffer &buffer = out.buffer();
-    bool copies =
-        input && &input->buffer() != &buffer &&
-        input->buffer().argument->element == buffer.argument->element &&
-        input->size() >= out.size();
-    std::optional<uint64_t> left;
-    if (buffer.poisoned())
-      left = buffers->poisonBits(poison, buffer.elementBytes());
-    OutputPlay play{now,
-                    set.seed + k,
-                    out,
-                    answer,
-                    isStale                ? &dummy->kept[k]
-                    : dummy->other.empty() ? nullptr
-                                           : &dummy->other[k],
-                    copies ? &*input : nullptr,
-                    left};
-    play.play();
-    for (uint64_t i = 0; dummy->identical && i < out.size(); ++i)
-      dummy->identical = out.bits(i) == answer.bits(i);
-    if (llvm::Error error = out.write(helpers, buffer.data))
+  for (const TaskBuffer &buffer : buffers->buffers()) {
+    if (!isOutput(buffer) || !dummy->identical)
+      continue;
+    FsrCompare compare = buffers->comparison(buffer, buffer.data, buffer.stash);
+    compare.mode = FsrBits;
+    auto difference = helpers.compare(compare);
+    if (!difference)
+      return difference.takeError();
+    dummy->identical = !difference->bitsDiffer;
+  }
+  if (isStale)
+    if (llvm::Error error = keepOther(true))
       return error;
-  }
   dummy->spread |= spreadsOut(set, *buffers);
-  dummy->kept = std::move(*right);
-  dummy->other.clear();
   return now.kind == DummyKind::DestroysInput ? destroyInput()
                                               : llvm::Error::success();
+}
+
+/// Most dummies are refused on the first filling, which takes as long as the
+/// original's first runs with their fillings; what is done tells the rest.
+double Evaluation::strengthSecondsLeft() const {
+  if (!virtualDevice || !originalKnown)
+    return 0;
+  double left = dummiesInAll - dummiesDone;
+  if (!dummiesDone)
+    return firstCaseSeconds * left;
+  return std::chrono::duration<double>(Deadline::Clock::now() - strengthStart)
+             .count() /
+         dummiesDone * left;
 }
 
 /// The quick rung, and the full one where it is passed.
@@ -490,7 +555,7 @@ llvm::Expected<DummyResult> Evaluation::tryDummy(const Dummy &one,
     mine.options.full = full;
     result = EvaluateResult();
     candidateDeterministic = true;
-    dummy->kept.clear();
+    dummy->other.clear();
     size_t pieces = buffers->numPieces();
     auto goesOn = validateQuick();
     if (goesOn && *goesOn && full)
@@ -530,15 +595,20 @@ llvm::Expected<DummyResult> Evaluation::tryDummy(const Dummy &one,
 llvm::Expected<std::vector<DummyResult>>
 Evaluation::testStrength(WireEvaluate &mine) {
   dummy = std::make_unique<DummyState>();
+  known = std::make_unique<KnownAnswers>();
   auto tryAll = [&]() -> llvm::Expected<std::vector<DummyResult>> {
     if (llvm::Error error = prepareOriginal())
       return std::move(error);
     std::vector<DummyResult> results;
-    for (const Dummy &one : dummiesFor(*buffers)) {
+    std::vector<Dummy> all = dummiesFor(*buffers);
+    dummiesInAll = all.size();
+    strengthStart = Deadline::Clock::now();
+    for (const Dummy &one : all) {
       auto told = tryDummy(one, mine);
       if (!told)
         return told.takeError();
       results.push_back(std::move(*told));
+      ++dummiesDone;
     }
     return results;
   };

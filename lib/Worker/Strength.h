@@ -2,7 +2,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Dummies: what stands in a candidate's place when a task is tested itself. A
-// dummy launches nothing of its own; it rewrites the outputs on the host, from
+// dummy launches nothing of its own; a helper kernel rewrites the outputs, from
 // the original's answer where it needs one, and leaves alone what the original
 // leaves alone, so that nothing but its values gives it away.
 //
@@ -49,23 +49,17 @@ std::vector<Dummy> dummiesFor(const TaskBuffers &buffers);
 /// that it reads holds numbers that are spread out.
 bool spreadsOut(const InputSet &set, const TaskBuffers &buffers);
 
-/// The elements of a buffer, on the host, by index.
+/// Elements of a buffer on the host, or of a large one pieces from all over it:
+/// for what is computed of values and not for the values themselves.
 class HostElements {
 public:
   /// Reads the place `from`, which is laid out as the buffer is.
   static llvm::Expected<HostElements>
   read(Helpers &helpers, const TaskBuffer &buffer, DevicePointer from);
-  llvm::Error write(Helpers &helpers, DevicePointer to) const;
 
-  const TaskBuffer &buffer() const { return *of; }
   uint64_t size() const { return count; }
-  uint64_t row() const { return of->row(); }
-  uint64_t rows() const { return count / row(); }
   uint64_t bits(uint64_t i) const;
-  void setBits(uint64_t i, uint64_t bits);
   double value(uint64_t i) const;
-  /// Rounded, and brought into the range of an integer type.
-  void setValue(uint64_t i, double value);
 
 private:
   uint64_t offset(uint64_t i) const;
@@ -80,8 +74,21 @@ struct DummyState {
   const Dummy *now = nullptr;
   bool identical = true; ///< To the original, bit for bit, on every case.
   bool spread = false;   ///< Some case was spread out.
-  /// Of the launch before, for a stale buffer; of other inputs.
-  std::vector<HostElements> kept, other;
+  /// By output: its answer for other inputs, or for those of the launch before.
+  std::vector<DevicePointer> other;
+};
+
+/// The original's outputs on inputs that come again for every dummy, where
+/// running it again takes longer than copying them. In host memory.
+class KnownAnswers {
+public:
+  std::vector<std::vector<char>> *find(const std::string &key);
+  /// Nothing where there is no room for `bytes` more.
+  std::vector<std::vector<char>> *add(const std::string &key, uint64_t bytes);
+
+private:
+  std::map<std::string, std::vector<std::vector<char>>> answers;
+  uint64_t used = 0;
 };
 
 } // namespace fsr

@@ -202,8 +202,18 @@ void TrueValues::beginPhase() {
   lacking.clear();
 }
 
-std::optional<Check> TrueValues::check(llvm::StringRef inputs) const {
-  if (told.empty())
+bool TrueValues::isWhole() const {
+  return isKnown() && llvm::all_of(truth.buffers, [](const TrueBuffer &one) {
+           return one.isWhole &&
+                  llvm::all_of(one.elements, [](const TrueElement &element) {
+                    return std::isfinite(element.bound);
+                  });
+         });
+}
+
+std::optional<Check> TrueValues::check(llvm::StringRef inputs,
+                                       const std::string &more) const {
+  if (told.empty() && more.empty())
     return std::nullopt;
   Check check;
   check.name = "true-values";
@@ -224,6 +234,11 @@ std::optional<Check> TrueValues::check(llvm::StringRef inputs) const {
     if (one.unbounded)
       check.detail +=
           llvm::formatv(", {0} elements have no finite bound", one.unbounded);
+  }
+  if (!more.empty()) {
+    check.rule += "; by the clone, 8*sqrt(n)*u of the row's largest true "
+                  "value and the original's largest error there";
+    check.detail += (check.detail.empty() ? "" : "; ") + more;
   }
   return check;
 }
@@ -247,7 +262,10 @@ std::string TrueValues::missing() const {
 llvm::Error Evaluation::findTruth() {
   if (llvm::Error error = begin("original-oracle", 60e3 + helperSlackMs()))
     return error;
-  return trueValues->solve(*buffers);
+  if (llvm::Error error = trueValues->solve(*buffers))
+    return error;
+  cloneDecides = usesClone && asksClone();
+  return cloneDecides ? runClone() : llvm::Error::success();
 }
 
 llvm::Expected<bool> Evaluation::compareTrue(const TaskBuffer &buffer,
@@ -261,24 +279,21 @@ llvm::Expected<bool> Evaluation::compareTrue(const TaskBuffer &buffer,
                                    tinyOf(buffer));
   if (!known)
     return known.takeError();
-  if (!*known || !(*known)->decides)
+  if (!*known)
+    return true;
+  if ((*known)->truth->isWhole) {
+    auto goesOn = voteNarrow(buffer, set, (*known)->answer.candidateRms,
+                             (*known)->answer.originalRms);
+    if (!goesOn || !*goesOn)
+      return goesOn;
+  }
+  if (!(*known)->decides)
     return true;
   const TruthAnswer &answer = (*known)->answer;
   // What a narrower type gives is near, and off everywhere.
   constexpr double nearest = 0x1p-5;
   if (answer.isNarrower() && answer.isSpread && answer.candidateRms < nearest) {
-    std::string text = llvm::formatv(
-        "buffer {0} is computed as if in a narrower type: on {1} inputs the "
-        "RMS error against true values is {2} of the row's largest value "
-        "({3:f0} significant bits), the original's is {4} ({5:f0} bits)",
-        buffer.argument->name, set.words, shareText(answer.candidateRms),
-        -std::log2(answer.candidateRms), shareText(answer.originalRms),
-        answer.originalRms > 0
-            ? -std::log2(answer.originalRms)
-            : 1 - std::log2(unitRoundoff(buffer.argument->element)));
-    addCheck("true-values", false, set.words,
-             "at most 4 times the original's RMS error", text);
-    return finish(Verdict::Mismatch, text);
+    return refuseNarrow(buffer, set, answer.candidateRms, answer.originalRms);
   }
   if (!answer.failing && !answer.isNarrower())
     return true;

@@ -54,7 +54,12 @@ public:
   /// Forgets what was told so far; a row of fillings begins.
   void beginPhase();
   /// Of the fillings since; nothing where no true values were used.
-  std::optional<Check> check(llvm::StringRef words) const;
+  /// `more`: what a clone said.
+  std::optional<Check> check(llvm::StringRef words,
+                             const std::string &more) const;
+  /// Of this filling: all that the original writes.
+  bool isWhole() const;
+  bool isKnown() const { return !truth.buffers.empty(); }
   /// "no true values on normal inputs, because ..."; empty: there were.
   std::string missing() const;
 

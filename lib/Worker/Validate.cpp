@@ -189,6 +189,9 @@ llvm::Error Evaluation::learnOriginal(const InputSet &set, Poison poison) {
     return makeError(ErrorKind::Unsupported,
                      "the original kernel writes a buffer that the task calls "
                      "read-only");
+  firstCaseSeconds =
+      std::chrono::duration<double>(Deadline::Clock::now() - strengthStart)
+          .count();
   originalDeterministic = first == second;
   if (!originalDeterministic) {
     size_t at = 0;
@@ -230,7 +233,7 @@ llvm::Expected<bool> Evaluation::checkTouched(llvm::ArrayRef<uint64_t> before,
     }
     ++at;
   }
-  return true;
+  return checkVariables(inputWords);
 }
 
 /// Inputs restored, outputs poisoned, the candidate run, its surroundings
@@ -273,6 +276,7 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
     placedShifted = set.shifted;
   }
   buffers->share(set);
+  buffers->drawPoison(random());
   if (!originalKnown)
     if (llvm::Error error = learnOriginal(set, poison))
       return std::move(error);
@@ -281,22 +285,34 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
   if (llvm::Error error = buffers->poisonOutputs(poison))
     return std::move(error);
   // Equal values need no true ones.
-  bool asksTruth = trueValues && wantsTruth &&
+  bool asksTruth = trueValues && wantsTruth && !set.special &&
                    !(set.exact && originalDeterministic) &&
                    (request.options.full || !set.shifted);
   if (asksTruth)
     if (llvm::Error error =
             trueValues->prepare(*buffers, set, request.options.full))
       return std::move(error);
+  usesClone = false;
+  voted.clear();
+  // What it decided once is decided by it: the original may be far off.
+  if (asksTruth ||
+      (trueValues && cloneDecides && !(set.exact && originalDeterministic))) {
+    auto ready = clone->prepare(*buffers);
+    if (!ready)
+      return ready.takeError();
+    usesClone = *ready;
+  }
   auto before = buffers->hashReadOnly();
   if (!before)
     return before.takeError();
-  if (llvm::Error error = launch(Who::Original))
+  if (llvm::Error error = launchOriginal(set, poison))
     return std::move(error);
   if (llvm::Error error = buffers->stashOutputs())
     return std::move(error);
-  if (llvm::Error error = buffers->maskStashes(maskKey))
-    return std::move(error);
+  // A dummy is the worker's own.
+  if (!dummy)
+    if (llvm::Error error = buffers->maskStashes(maskKey))
+      return std::move(error);
   auto goesOn = runCandidateOn(set, poison, *before);
   if (!goesOn || !*goesOn)
     return goesOn;
@@ -311,16 +327,33 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
     if (!goesOn || !*goesOn)
       return goesOn;
   }
-  if (llvm::Error error = buffers->maskStashes(maskKey))
-    return std::move(error);
-  if (asksTruth)
-    if (llvm::Error error = findTruth())
+  // Comparing may run the original once more, in the candidate's buffers.
+  std::vector<uint64_t> secondHashes;
+  if (twice) {
+    auto hashes = buffers->hashWritten();
+    if (!hashes)
+      return hashes.takeError();
+    secondHashes = std::move(*hashes);
+  }
+  if (!dummy)
+    if (llvm::Error error = buffers->maskStashes(maskKey))
       return std::move(error);
+  if (usesClone)
+    clone->setWords(set.words);
+  if (llvm::Error error = asksTruth   ? findTruth()
+                          : usesClone ? runClone()
+                                      : llvm::Error::success())
+    return std::move(error);
   goesOn = compareOutputs(set, poison, false);
   if (goesOn && *goesOn && twice)
-    goesOn = compareRuns(set, poison);
-  if (trueValues)
+    goesOn = compareRuns(set, poison, secondHashes);
+  if (trueValues) {
     trueValues->drop();
+    if (llvm::Error error = clone->drop()) {
+      llvm::consumeError(goesOn.takeError());
+      return std::move(error);
+    }
+  }
   return goesOn;
 }
 
@@ -371,7 +404,7 @@ Evaluation::compareOne(const TaskBuffer &buffer, const InputSet &set,
     return true;
   compare.mode = modeOf(buffer, set);
   compare.hasPoison = buffer.poisoned();
-  compare.poison = buffers->poisonBits(poison, buffer.elementBytes());
+  compare.poison = buffers->poisonBits(poison, buffer);
   if (compare.mode == FsrBound) {
     auto goesOn = compareTrue(buffer, set, out, original);
     if (!goesOn || !*goesOn)
@@ -384,11 +417,28 @@ Evaluation::compareOne(const TaskBuffer &buffer, const InputSet &set,
       return std::move(error);
     compare.rowMaximum = rowMaxima;
   }
+  std::optional<CloneAnswer> byClone;
+  if (compare.mode == FsrBound) {
+    auto asked = askClone(buffer, set, poison, out, original);
+    if (!asked)
+      return asked.takeError();
+    byClone = *asked;
+    if (byClone) {
+      auto goesOn = compareClone(buffer, set, *byClone);
+      if (!goesOn || !*goesOn)
+        return goesOn;
+    }
+  }
   auto difference = helpers.compare(compare);
   if (!difference)
     return difference.takeError();
   bitsDiffered += difference->bitsDiffer;
-  if (difference->failing) {
+  if (byClone) {
+    // What fails here may still be ill-conditioned, as below.
+    difference->failing = byClone->judgement.failing;
+    difference->first = byClone->judgement.first;
+    difference->worst = byClone->judgement.worst;
+  } else if (difference->failing) {
     auto byTruth = excused(buffer, compare);
     if (!byTruth)
       return byTruth.takeError();
@@ -460,6 +510,7 @@ Evaluation::compareConditioned(llvm::ArrayRef<const TaskBuffer *> beyond,
       return copy.takeError();
     if (llvm::Error error = helpers.copy(*copy, buffer->data, buffer->extent))
       return std::move(error);
+    copies.push_back(*copy);
     kept.push_back(candidateInStash ? std::make_pair(buffer->stash, *copy)
                                     : std::make_pair(*copy, buffer->stash));
     rows = std::max<uint64_t>(rows,
@@ -477,7 +528,7 @@ Evaluation::compareConditioned(llvm::ArrayRef<const TaskBuffer *> beyond,
     return std::move(error);
   if (llvm::Error error = buffers->poisonOutputs(poison))
     return std::move(error);
-  if (llvm::Error error = launch(Who::Original))
+  if (llvm::Error error = launchOriginal(moved, poison))
     return std::move(error);
   for (size_t i = 0; i < beyond.size(); ++i) {
     const TaskBuffer &buffer = *beyond[i];
@@ -485,7 +536,7 @@ Evaluation::compareConditioned(llvm::ArrayRef<const TaskBuffer *> beyond,
     FsrCompare compare = buffers->comparison(buffer, out, original);
     compare.mode = FsrBound;
     compare.hasPoison = buffer.poisoned();
-    compare.poison = buffers->poisonBits(poison, buffer.elementBytes());
+    compare.poison = buffers->poisonBits(poison, buffer);
     compare.factor = factorOf(buffer, set);
     compare.tiny = tinyOf(buffer);
     FsrCompare rowsOf = compare;
@@ -527,8 +578,10 @@ llvm::Expected<bool> Evaluation::validateSets(llvm::StringRef name,
   worstRatio = 0;
   bitsDiffered = 0;
   conditioned = false;
-  if (trueValues)
+  if (trueValues) {
     trueValues->beginPhase();
+    clone->beginPhase();
+  }
   std::string words;
   bool demandsBits = true;
   for (size_t i = 0; i < sets.size(); ++i) {
@@ -563,9 +616,11 @@ llvm::Expected<bool> Evaluation::validateSets(llvm::StringRef name,
     rule += ("; where values repeat, " + repeatRule).str();
   std::optional<Check> byTruth;
   if (trueValues && !demandsBits) {
-    byTruth = trueValues->check(words);
+    byTruth = trueValues->check(words, clone->describe());
     if (byTruth)
       rule += "; where true values are known, by those";
+    if (!clone->whyNot().empty())
+      detail += "; no clone in f64: " + clone->whyNot();
     if (std::string missing = trueValues->missing(); !missing.empty())
       detail += "; " + missing;
   }
@@ -587,6 +642,11 @@ void Evaluation::describeRules() {
 
 llvm::Expected<bool> Evaluation::validateQuick() {
   describeRules();
+  // Before the device runs it: a fault there may cost the context, and says
+  // less.
+  auto isSafe = validateBeside(/*inFull=*/false);
+  if (!isSafe || !*isSafe)
+    return isSafe;
   bool anyFloat = false;
   for (const TaskBuffer &buffer : buffers->buffers())
     anyFloat = anyFloat || isFloat(buffer.argument->element);
@@ -609,6 +669,9 @@ llvm::Expected<bool> Evaluation::validateQuick() {
            "");
   addCheck("inputs-unchanged", true, "all of the above",
            "read-only buffers keep their hash", "");
+  if (!variables.empty())
+    addCheck("module-variables", true, "all of the above",
+             "the module's own variables keep the bytes that were loaded", "");
   addCheck("outputs-written", true, "all of the above",
            "outputs poisoned anew, with two patterns; what the original leaves "
            "alone stays",
@@ -626,6 +689,19 @@ llvm::Expected<bool> Evaluation::validateQuick() {
   return true;
 }
 
+/// NaN and infinities among the inputs.
+llvm::Expected<bool> Evaluation::validateSpecial() {
+  std::vector<InputSet> sets = inputs->special();
+  if (sets.empty())
+    return true;
+  if (task.work.finiteOnly.empty())
+    return validateSets("special-values", sets, false);
+  addCheck("special-values", true, "none with NaN or infinities",
+           "where the original is NaN so is the candidate; the same infinities",
+           "not tried: " + task.work.finiteOnly);
+  return true;
+}
+
 llvm::Expected<bool> Evaluation::validateFull() {
   std::vector<InputSet> battery = inputs->battery();
   auto goesOn = validateSets("input-battery", battery, false);
@@ -640,9 +716,14 @@ llvm::Expected<bool> Evaluation::validateFull() {
            sharing
                ? "read-only buffers of one type and shape at one address"
                : "no two read-only buffers of one type and shape may be one");
+  goesOn = validateSpecial();
+  if (!goesOn || !*goesOn)
+    return goesOn;
   // A dummy is no kernel: its warps have no order.
-  if (!virtualDevice || dummy)
+  if (dummy)
     return true;
+  if (!virtualDevice)
+    return validateBeside(/*inFull=*/true);
   return validateSchedules();
 }
 

@@ -190,12 +190,16 @@ llvm::Expected<bool> Evaluation::checkFindings(llvm::StringRef inputWords) {
   });
   if (report.findings.empty())
     return true;
-  std::string text = describe(report.findings);
+  return refuse(report.findings, inputWords, schedule);
+}
+
+bool Evaluation::refuse(llvm::ArrayRef<ptx::Finding> findings,
+                        llvm::StringRef inputWords, ptx::Schedule seenUnder) {
   std::string how = llvm::formatv(" ({0} inputs, {1} schedule)", inputWords,
-                                  ptx::nameOf(schedule));
+                                  ptx::nameOf(seenUnder));
   addCheck("virtual-device", false, inputWords, "no findings",
-           kindsOf(report.findings));
-  return finish(verdictOf(report.findings.front().kind), text + how);
+           kindsOf(findings));
+  return finish(verdictOf(findings.front().kind), describe(findings) + how);
 }
 
 /// A correct kernel gives the same under every order of its warps.

@@ -5,13 +5,15 @@ lost or doubled.
 
   kill-worker.py --opt FSR_OPT --module M --answers FOLDER --device SPEC
                  [--times 50] [--seed 1] [--pass-options TEXT] [--work FOLDER]
+                 [--program fsr-worker] [--signal KILL]
 
 FOLDER holds the exchange folder of M with its answers. One undisturbed search says
 which trials there are and how long it takes; then each time a fresh store is
 searched while the worker is killed once, at a moment drawn from that time, until
 so many workers were killed (a moment may fall where none runs). Every search has to
 end by itself with status 0, with the same trials, each once, none of them blamed on
-the kill. Prints a summary; exit status 0 where all of that held.
+the kill. Prints a summary; exit status 0 where all of that held. Killed are the children
+of that program's name, which is another where the worker is behind a command.
 """
 
 import argparse
@@ -34,14 +36,14 @@ def children(pid):
         return []
 
 
-def is_device_worker(pid):
+def is_device_worker(pid, program):
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             words = file.read().split(b"\0")
     except OSError:
         return False
     name = os.path.basename(words[0]) if words else b""
-    return name == b"fsr-worker" and b"device" in words
+    return name == program.encode() and b"device" in words
 
 
 def search(args, store, report, kill_after=None):
@@ -59,8 +61,8 @@ def search(args, store, report, kill_after=None):
                 due = kill_after is not None and time.monotonic() - start >= kill_after
                 if due and not killed:
                     for child in children(process.pid):
-                        if is_device_worker(child):
-                            os.kill(child, signal.SIGKILL)
+                        if is_device_worker(child, args.program):
+                            os.kill(child, signal.Signals[f"SIG{args.signal}"])
                             killed = True
                 time.sleep(0.001)
         errors.seek(0)
@@ -98,6 +100,8 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--pass-options", default="target=sm_90")
     parser.add_argument("--work")
+    parser.add_argument("--program", default="fsr-worker")
+    parser.add_argument("--signal", default="KILL")
     args = parser.parse_args()
     work = args.work or tempfile.mkdtemp()
     chance = random.Random(args.seed)

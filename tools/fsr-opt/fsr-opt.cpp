@@ -4,7 +4,8 @@
 // mlir-opt with FSR's passes: all upstream dialects and passes are in it. One
 // more mode serves the passes themselves: with --fsr-lower-reference it reads a
 // module on standard input and writes the PTX of its kernel, in a process of
-// its own because NVPTX may end it.
+// its own because NVPTX may end it; with --promote=N,… that of a clone in which
+// every float is an f64, and the memory of those arguments.
 //
 // Ctrl-C ends it with status 130 (SIGTERM: 143), no output and nothing lost. A
 // lowering that ends the process says why in one line, with no stack dump: its
@@ -38,14 +39,24 @@
 static int lowerReferenceMain(int argc, char **argv,
                               mlir::DialectRegistry &registry) {
   std::string target;
+  std::optional<llvm::SmallVector<unsigned>> promoted;
   for (int i = 2; i < argc; ++i) {
     llvm::StringRef argument(argv[i]);
-    if (!argument.consume_front("--target=")) {
+    if (argument.consume_front("--target=")) {
+      target = argument.str();
+      continue;
+    }
+    bool isGood = argument.consume_front("--promote=");
+    promoted.emplace();
+    llvm::SmallVector<llvm::StringRef> positions;
+    argument.split(positions, ',', -1, /*KeepEmpty=*/false);
+    for (llvm::StringRef position : positions)
+      isGood = isGood && !position.getAsInteger(10, promoted->emplace_back());
+    if (!isGood) {
       llvm::errs() << "fsr-opt: --fsr-lower-reference: got '" << argv[i]
-                   << "', wanted --target=sm_XX\n";
+                   << "', wanted --target=sm_XX or --promote=N,…\n";
       return 1;
     }
-    target = argument.str();
   }
   llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> input =
       llvm::MemoryBuffer::getSTDIN();
@@ -62,6 +73,11 @@ static int lowerReferenceMain(int argc, char **argv,
       mlir::parseSourceFile<mlir::ModuleOp>(sources, &context);
   if (!module)
     return 1;
+  if (promoted)
+    if (llvm::Error error = fsr::promoteKernel(*module, *promoted)) {
+      llvm::errs() << llvm::toString(std::move(error)) << "\n";
+      return 1;
+    }
   llvm::Expected<std::string> ptx = fsr::lowerReference(*module, target);
   if (!ptx) {
     llvm::errs() << llvm::toString(ptx.takeError()) << "\n";

@@ -53,6 +53,7 @@ private:
   Bench &bench;
   const CheckOptions &options;
   Build reference;
+  std::optional<Build> clone; ///< In f64.
 };
 
 } // namespace
@@ -67,12 +68,26 @@ llvm::Error Checker::start() {
   if (!build)
     return addContext(build.takeError(), "building the original kernel");
   reference = std::move(*build);
+  if (task.reference.truePtx.empty())
+    return llvm::Error::success();
+  build = assemblePtx(bench.toolkit, task.reference.truePtx, task.target);
+  if (build)
+    clone = std::move(*build);
+  else
+    task.reference.noTruePtx = llvm::toString(build.takeError());
   return llvm::Error::success();
 }
 
 llvm::Error Checker::testTask() {
-  llvm::Expected<TaskStrength> made = testStrength(
-      task, device.imageOf(reference), options.seed, *bench.device);
+  llvm::Expected<TaskStrength> made =
+      testStrength(task, device.imageOf(reference), options.seed, *bench.device,
+                   [isTold = false](const StrengthProgress &progress) mutable {
+                     std::string text = longTestText(progress);
+                     if (text.empty() || isTold)
+                       return;
+                     isTold = true;
+                     llvm::errs() << "fsr-tune: " << text << "\n";
+                   });
   if (!made)
     return addContext(made.takeError(), "testing the task");
   task.workload = made->workload;
@@ -149,6 +164,8 @@ llvm::Expected<Trial> Checker::run(const Candidate &candidate,
   request.candidateImage = device.imageOf(*built->build);
   request.referencePtx = reference.ptx;
   request.candidatePtx = built->build->ptx;
+  if (clone)
+    request.cloneImage = device.imageOf(*clone);
   request.referenceResources = reference.resources;
   request.candidateResources = built->build->resources;
   request.plan = std::move(built->plan);
@@ -334,6 +351,11 @@ static llvm::Error fix(Candidate &candidate, const Parameters &fixed) {
   return llvm::Error::success();
 }
 
+static void sayRemarks(Device &device) {
+  for (const std::string &remark : device.takeRemarks())
+    llvm::errs() << "fsr-tune: " << printable(remark) << "\n";
+}
+
 llvm::Expected<int> fsr::checkCandidate(const KernelTask &task,
                                         llvm::Expected<Candidate> candidate,
                                         const CheckOptions &options) {
@@ -350,6 +372,7 @@ llvm::Expected<int> fsr::checkCandidate(const KernelTask &task,
       openBench(task, options.device, options.allowUnsandboxed);
   if (!bench)
     return bench.takeError();
+  sayRemarks(*bench->device);
   Checker checker(task, *bench, options);
   if (llvm::Error error = checker.start())
     return error;
@@ -368,6 +391,7 @@ llvm::Expected<int> fsr::checkCandidate(const KernelTask &task,
   for (const Parameters &parameters :
        candidate->combinations(options.parameterSets)) {
     llvm::Expected<Trial> trial = checker.run(*candidate, parameters);
+    sayRemarks(*bench->device);
     if (!trial)
       return trial.takeError();
     if (!options.json) {

@@ -20,6 +20,22 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <ctime>
+
+static bool timeStands = false;
+
+/// The C library's, exported, so that NVRTC finds it before that: for the
+/// compiler every build is of 1970. `__DATE__` cannot be undefined there, and a
+/// text can hide that it asks.
+extern "C" [[gnu::visibility("default")]] time_t time(time_t *into) noexcept {
+  timespec now{};
+  if (!timeStands)
+    clock_gettime(CLOCK_REALTIME, &now);
+  if (into)
+    *into = now.tv_sec;
+  return now.tv_sec;
+}
+
 #ifdef FSR_HAVE_DEVICE_WORKER
 /// Beside the toolkit, which keeps it in a folder of its own, else on PATH.
 static std::string findSanitizer() {
@@ -37,7 +53,8 @@ static std::string findSanitizer() {
 
 int main(int argc, char **argv) {
   llvm::StringRef mode = argc > 1 ? argv[1] : "";
-  if (mode == "compile")
+  timeStands = mode == "compile";
+  if (timeStands)
     return fsr::compileWorkerMain(argc, argv);
   if (mode == "tool")
     return fsr::toolWorkerMain(argc, argv);

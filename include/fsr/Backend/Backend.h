@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace fsr {
 
@@ -39,6 +40,8 @@ public:
   bool isSticky() const;
   /// The launch itself was refused: too many resources, an invalid value.
   bool isLaunchRefusal() const;
+  /// The image has no kernel or variable of the name.
+  bool isNotFound() const;
 
   int code;         ///< CUresult.
   std::string name; ///< "CUDA_ERROR_ILLEGAL_ADDRESS"
@@ -56,6 +59,7 @@ using FunctionHandle = void *;
 
 struct BackendProperties {
   std::string name, driver, chip;
+  std::string uuid; ///< Empty where the driver does not tell.
   int64_t multiprocessors = 0, clockKhz = 0, memoryClockKhz = 0,
           memoryBusBits = 0, l2Bytes = 0, memoryBytes = 0, warpSize = 32;
   int64_t sharedBytesPerBlock = 0; ///< Opted in.
@@ -64,6 +68,16 @@ struct BackendProperties {
           threadsPerMultiprocessor = 0;
   std::array<int64_t, 3> maxBlock{}, maxGrid{};
   bool isVirtual = false;
+};
+
+/// The GPU at one moment, as its management library tells; -1: not told.
+struct GpuState {
+  std::string driver; ///< "580.65.06"
+  int64_t clockMhz = -1, memoryClockMhz = -1, temperatureC = -1;
+  double powerWatts = -1, powerLimitWatts = -1;
+  /// What holds the clock down: "power cap", "thermal slowdown"...
+  std::vector<std::string> clockLimits;
+  int64_t otherProcesses = -1; ///< Computing there beside this one.
 };
 
 struct BackendLaunch {
@@ -87,6 +101,9 @@ public:
   virtual VirtualDevice *virtualDevice() { return nullptr; }
 
   virtual llvm::Expected<BackendProperties> properties() = 0;
+  /// Takes milliseconds. An error (Unavailable) says in one line why nothing is
+  /// known; that is no fault.
+  virtual llvm::Expected<GpuState> gpuState();
 
   /// No bytes give a valid pointer too.
   virtual llvm::Expected<DevicePointer> allocate(size_t bytes) = 0;
@@ -124,6 +141,10 @@ public:
   virtual llvm::Error unloadModule(ModuleHandle module) = 0;
   virtual llvm::Expected<FunctionHandle> function(ModuleHandle module,
                                                   llvm::StringRef name) = 0;
+  /// Address and bytes of a module's own variable, of one that the compiler
+  /// kept local as well. CUDA_ERROR_NOT_FOUND where the image has none.
+  virtual llvm::Expected<std::pair<DevicePointer, uint64_t>>
+  variable(ModuleHandle module, llvm::StringRef name) = 0;
   virtual llvm::Error launch(const BackendLaunch &launch) = 0;
 
   virtual llvm::Expected<StreamHandle> createStream() = 0;

@@ -52,6 +52,9 @@ struct Argument {
   // it is a constant there.
   std::optional<std::string> constantBits;
 
+  /// A written buffer of floats narrower than f64: f64 memory in the clone that
+  /// computes without rounding.
+  bool isPromoted() const;
   int64_t numElements() const;
   /// Bytes from the first to behind the last element reached; 0 for a scalar.
   int64_t extentBytes() const;
@@ -73,6 +76,10 @@ enum class ReferenceAbi {
 struct Reference {
   std::string mlir; ///< A module with the one gpu.module, ready to be lowered.
   std::string ptx;  ///< Empty until it was lowered.
+  /// Of a clone of it in which every float is an f64, of the same entry and
+  /// ABI: docs/formats/task.md. Empty where there is none; then `noTruePtx`
+  /// says why.
+  std::string truePtx, noTruePtx;
   std::string entry;
   ReferenceAbi abi = ReferenceAbi::Descriptor;
 };
@@ -94,6 +101,9 @@ struct WorkEstimate {
   /// Adds floats atomically. In f32 a GPU takes denormals as zero there, and
   /// the order differs from run to run.
   bool addsAtomically = false;
+  /// Why NaN and infinities are not among the inputs that are tried, in words;
+  /// empty: they are.
+  std::string finiteOnly;
 };
 
 /// How the elements of one buffer are made, by element index and seed.
@@ -104,8 +114,8 @@ struct WorkEstimate {
 /// small), zeros, denormal, iota, tails(deviation, p, size), spike(deviation,
 /// value), shiftednormal(low, high, deviation), shifteduniform(low, high,
 /// half), sines(low, high), zipf(low, high), sorted(low, high), reversed(low,
-/// high), gram(rows), drifting(mean, deviation). docs/formats/task.md says what
-/// each is.
+/// high), gram(rows), drifting(mean, deviation), specials(nans, infinities).
+/// docs/formats/task.md says what each is.
 struct FillRecipe {
   std::string family = "normal";
   std::vector<double> parameters;

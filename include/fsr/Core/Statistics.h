@@ -3,7 +3,8 @@
 //
 // What a set of paired timings says. Ratios are taken pair by pair and in logs;
 // the interval is a percentile bootstrap of their median with a fixed seed, so
-// the same samples always give the same answer. It is never narrower than the
+// the same samples always give the same answer. Where neighbouring pairs are
+// alike, blocks of them are resampled. It is never narrower than the
 // sign test's interval; below six pairs (at 95 %) it is Student's, and for one
 // pair it is open: 0 to infinity.
 //
@@ -31,10 +32,15 @@ RatioInterval pairedRatio(llvm::ArrayRef<double> original,
                           llvm::ArrayRef<double> candidate,
                           double confidence = 0.95, unsigned resamples = 2000);
 
+/// What a gain must exceed where the original differs from itself by so much:
+/// that, but never less than what the place of code in memory alone can change,
+/// and twice as much on a device that is noisy.
+double acceptanceMargin(double noiseFloor);
+
 /// The verdict of a finished race: Accepted where the interval's lower end
-/// exceeds 1 + noise, NotFaster where its upper end is below that, else
+/// exceeds 1 + margin, NotFaster where its upper end is below that, else
 /// Undecided.
-Verdict judge(const RatioInterval &interval, double noiseFloor);
+Verdict judge(const RatioInterval &interval, double margin);
 
 } // namespace fsr
 

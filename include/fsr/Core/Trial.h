@@ -54,11 +54,27 @@ struct Build {
   const KernelResources *find(llvm::StringRef kernel) const;
 };
 
+/// The device while it was measured, as its management library tells; -1: not
+/// told. Of readings before and after, the worse.
+struct Conditions {
+  std::string driver; ///< "580.65.06"
+  int64_t clockMhz = -1, memoryClockMhz = -1, temperatureC = -1;
+  double powerWatts = -1, powerLimitWatts = -1;
+  std::vector<std::string> clockLimits; ///< What held the clock down.
+  int64_t otherProcesses = -1;          ///< That computed there, too.
+};
+
 /// Paired timings of a candidate against the original on one device.
 struct Measurement {
+  static constexpr int64_t mostPairs = 4096;
+
   std::string device; ///< "NVIDIA H200"; never a serial number.
   std::string driver;
-  std::vector<double> originalUs, candidateUs; ///< Pairs, in order.
+  /// Pairs, in order; never more than `mostPairs`.
+  std::vector<double> originalUs, candidateUs;
+  /// Of the multiprocessors' clock, around the same samples; empty where they
+  /// were not read.
+  std::vector<double> originalCycles, candidateCycles;
   double originalMedianUs = 0, candidateMedianUs = 0;
   /// Original over candidate: median of the pairs and its 95 % interval.
   double speedup = 0, speedupLow = 0, speedupHigh = 0;
@@ -67,6 +83,8 @@ struct Measurement {
   int64_t droppedPairs = 0;
   int64_t batch = 1; ///< Launches a sample.
   int64_t smClockMhz = 0;
+  /// Not known without the vendor's library.
+  std::optional<Conditions> conditions;
 };
 
 /// One check that ran, and how it ended.
@@ -160,6 +178,9 @@ struct Talk {
 
 llvm::json::Value toJSON(const KernelResources &value);
 bool fromJSON(const llvm::json::Value &json, KernelResources &value,
+              llvm::json::Path path);
+llvm::json::Value toJSON(const Conditions &value);
+bool fromJSON(const llvm::json::Value &json, Conditions &value,
               llvm::json::Path path);
 llvm::json::Value toJSON(const Measurement &value);
 bool fromJSON(const llvm::json::Value &json, Measurement &value,

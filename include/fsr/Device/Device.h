@@ -18,6 +18,7 @@
 #include "fsr/Core/TaskStrength.h"
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ struct DeviceDescription {
   std::string name;   ///< "NVIDIA H200"
   std::string driver; ///< CUDA driver API version, "13.0".
   std::string chip;   ///< "sm_90"
+  std::string uuid;   ///< Of a GPU, 32 hex digits; empty where not known.
   int64_t multiprocessors = 0;
   int64_t coresPerMultiprocessor = 0; ///< f32 FMA lanes.
   int64_t clockKhz = 0, memoryClockKhz = 0, memoryBusBits = 0;
@@ -61,6 +63,14 @@ struct EvaluateOptions {
   /// one that would become the best.
   bool full = true;
   bool measure = true;
+  /// For a candidate that was accepted: in place of the race, at least thirty
+  /// pairs on fresh inputs of every case of the workload, with a cold and with
+  /// a warm cache, in a process that has run nothing before. The measurement of
+  /// the result is what may be told.
+  bool confirm = false;
+  /// The verdict is the race's: its winner is not put to the full checks, and
+  /// the evidence is worth nothing. For studies of the race.
+  bool raceOnly = false;
   int64_t maxPairs = 128;
   /// Of the quick rung, which is a few pairs else: so many, to rank what is
   /// close together.
@@ -76,16 +86,27 @@ struct EvaluateRequest {
   /// and whether the candidate adds floats in the order of its threads. Empty,
   /// or too large to send: the evidence says what is missing.
   std::string referencePtx, candidatePtx;
+  /// Cubin or PTX of the original's clone in f64 (`Reference::truePtx`); empty:
+  /// there is none.
+  std::string cloneImage;
   /// Of their kernels; a virtual device's model of time asks for them.
   std::vector<KernelResources> referenceResources, candidateResources;
   ResolvedPlan plan;
   EvaluateOptions options;
 };
 
+/// How far the test of a task is.
+struct StrengthProgress {
+  unsigned done = 0, of = 0; ///< Dummies.
+  double secondsLeft = 0;    ///< About; 0: not known.
+};
+
 struct StrengthRequest {
   const KernelTask *task = nullptr;
   std::string referenceImage;
   uint64_t seed = 0;
+  /// May be empty. Called by the thread that tests.
+  std::function<void(const StrengthProgress &)> progress = nullptr;
 };
 
 struct PhaseTime {
@@ -103,9 +124,18 @@ struct EvaluateResult {
   std::vector<PhaseTime> phases;
 };
 
+/// May be called from several threads at once. An answer comes whole from one
+/// GPU: a candidate and its original are never timed on two.
 class Device {
 public:
   virtual ~Device();
+
+  /// How many requests it can work on at once; more of them wait their turn.
+  /// May shrink, never below one.
+  virtual unsigned slots() const { return 1; }
+  /// What happened to it since the last call and is worth a remark: a device of
+  /// several that was given up.
+  virtual std::vector<std::string> takeRemarks() { return {}; }
 
   virtual llvm::Expected<DeviceDescription> describe() = 0;
   /// Proves that it can take a request, before there is anything to lose; what
@@ -113,8 +143,6 @@ public:
   virtual llvm::Error probe() = 0;
   virtual llvm::Expected<EvaluateResult>
   evaluate(const EvaluateRequest &request) = 0;
-  /// How many calls of `evaluate` may run at once, each from its own thread.
-  virtual unsigned slots() const { return 1; }
   /// Holds dummies against the task, by the checks that candidates meet.
   virtual llvm::Expected<std::vector<DummyResult>>
   testStrength(const StrengthRequest &request) = 0;
@@ -123,6 +151,9 @@ public:
 /// How long a worker may stay silent where it has set no deadline itself.
 struct DeviceTimeouts {
   std::chrono::milliseconds hello{30000}; ///< From start to its description.
+  /// The same behind a command of the user's, which may first connect somewhere
+  /// or stand in a queue.
+  std::chrono::milliseconds remoteHello{300000};
   std::chrono::milliseconds probe{30000};
   std::chrono::milliseconds image{60000};
   std::chrono::milliseconds firstPhase{60000}; ///< Evaluate to `started`.
@@ -132,9 +163,12 @@ struct DeviceTimeouts {
 
 /// Opens `spec`: "cuda", "cuda:N", "virtual", "virtual:CHIP", "exec:COMMAND" (a
 /// shell-like command line, quotes respected, no shell started), or "auto":
-/// `cuda` where a driver reports a GPU, and `virtual` else. Errors (before any
-/// work): an unknown kind (lists the known ones), a worker that cannot be
-/// started, no driver, no such GPU, another protocol version.
+/// `cuda` where a driver reports a GPU, and `virtual` else. Several with commas
+/// between them, and "cuda:N+M", are one device with as many slots; a comma of
+/// a command stands in quotes. Errors (before any work): an unknown kind (lists
+/// the known ones), a worker that cannot be started, no driver, no such GPU,
+/// another protocol version. Of several, one that cannot be started is a
+/// remark; that two are not alike is an error.
 llvm::Expected<std::unique_ptr<Device>>
 openDevice(llvm::StringRef spec, const DeviceTimeouts &timeouts = {});
 

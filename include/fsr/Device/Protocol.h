@@ -12,8 +12,9 @@
 //   {"op":"image","hash":H} + blob        kept by hash for later requests
 //       -> {"event":"done"}
 //   {"op":"evaluate","task":{…},"reference":H,"candidate":H,
-//    "reference_ptx":H?,"candidate_ptx":H?,"plan":{…},
+//    "reference_ptx":H?,"candidate_ptx":H?,"clone":H?,"plan":{…},
 //    "seed":"hex","full":true,"measure":true,"max_pairs":128,"gpu_seconds":0,
+//    "confirm":true?,"race_only":true?,
 //    "reference_resources":[…]?,"candidate_resources":[…]?}
 //       -> any number of {"event":"started","phase":P,"deadline_ms":N}
 //       -> {"event":"result","verdict":V,"message":M,"measurement":{…}?,
@@ -42,10 +43,11 @@ constexpr int64_t workerProtocolVersion = 2;
 
 /// An evaluate request as it travels: images by hash.
 struct WireEvaluate {
-  KernelTask task; ///< Without its MLIR texts and reference PTX.
+  KernelTask task; ///< Without its MLIR texts and PTX.
   std::string referenceHash, candidateHash;
   /// Of their PTX; empty where there is none.
   std::string referencePtxHash, candidatePtxHash;
+  std::string cloneHash; ///< Likewise.
   ResolvedPlan plan;
   EvaluateOptions options;
   std::vector<KernelResources> referenceResources, candidateResources;

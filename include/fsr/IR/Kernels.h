@@ -62,6 +62,17 @@ llvm::Error splice(KernelSite &site, const Record &record);
 llvm::Expected<std::string> lowerReference(mlir::ModuleOp module,
                                            llvm::StringRef target);
 
+/// Makes every f16, bf16 and f32 *value* of the kernel in the module of
+/// `Reference::mlir` an f64, and the memory of the arguments at `written`:
+/// lowered, it computes what the original would without rounding. Unsupported,
+/// with the reason as its message, where a clone might take another path than
+/// the original; the module is of no use then.
+llvm::Error promoteKernel(mlir::ModuleOp module,
+                          llvm::ArrayRef<unsigned> written);
+
+/// The arguments of which the clone has f64 memory, in place of their own.
+std::vector<unsigned> promotedArguments(const KernelTask &task);
+
 } // namespace fsr
 
 #endif // FSR_IR_KERNELS_H

@@ -112,6 +112,8 @@ struct Fidelity {
 struct Proof {
   bool holds = false;
   std::string broken; ///< The first thing that broke it, in one sentence.
+  /// Data reached an address, a branch or a guard, whatever else broke it.
+  bool isSteered = false;
 };
 
 /// In which order blocks begin. Those of a correct kernel may do so in any.

@@ -85,6 +85,8 @@ struct SearchEvent {
   const Trial *best = nullptr;
   const RoundSummary *summary = nullptr;  ///< RoundEnded only.
   const TaskStrength *strength = nullptr; ///< Tested only.
+  /// Checking only: the test of the task, which is under way.
+  const StrengthProgress *progress = nullptr;
 };
 
 /// What is to come, before the first request of a search that may cost money.

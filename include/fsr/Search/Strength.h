@@ -17,12 +17,19 @@ namespace fsr {
 /// Nobody gave this task a workload: its buffers hold what the standard is.
 bool hasStandardWorkload(const KernelTask &task);
 
+using StrengthObserver = std::function<void(const StrengthProgress &)>;
+
 /// Runs the dummies. A workload that was given is taken as it is; in place of
 /// the standard one, further families are tried until every dummy is refused,
 /// by the quick checks already where one of them does that.
 llvm::Expected<TaskStrength> testStrength(const KernelTask &task,
                                           const std::string &referenceImage,
-                                          uint64_t seed, Device &device);
+                                          uint64_t seed, Device &device,
+                                          StrengthObserver progress = nullptr);
+
+/// One message, where the test takes a minute or more: how long, and what to
+/// do. Empty where it takes less.
+std::string longTestText(const StrengthProgress &progress);
 
 /// Whether `known` is about this task as it is, and this device's kind.
 bool isOf(const TaskStrength &known, const KernelTask &task,

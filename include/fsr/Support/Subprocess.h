@@ -68,7 +68,8 @@ public:
 
   int socket() const { return fd; }
   int pid() const { return child; }
-  /// SIGKILLs the process group and reaps. Safe to call twice.
+  /// Asks the process group to end by SIGTERM; after a second at the most what
+  /// is left of it gets SIGKILL. Reaps. Safe to call twice.
   void kill();
   /// How it ended, as `ProcessResult::describe` says it. Asks a child that
   /// still runs to end, by closing its input, waits up to 2 s, then kills.

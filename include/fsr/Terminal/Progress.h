@@ -48,6 +48,8 @@ struct ProgressState {
   unsigned pending = 0;
   bool isTrying = false;   ///< Answers are there and are being tried.
   bool isChecking = false; ///< The original runs, on a virtual device.
+  /// Of a test of the task that takes long; -1: none is known to.
+  int64_t testedDummies = -1, allDummies = 0;
   std::map<Verdict, unsigned> verdicts;
   std::string best; ///< With its interval.
   double usd = 0;
@@ -81,6 +83,7 @@ private:
   friend void sayInterrupted(llvm::StringRef program);
 
   void print(const SearchEvent &event);
+  void tellTest(const StrengthProgress &progress);
   void draw();
   void erase();
 

@@ -97,8 +97,8 @@ def OptimizeGpuPass : Pass<"fsr-optimize-gpu", "::mlir::ModuleOp"> {
            "budget-usd is not given either.">,
     Option<"device", "device", "std::string", /*default=*/"\"auto\"",
            "Where candidates are validated and timed: cuda, cuda:N, virtual, "
-           "virtual:CHIP, exec:COMMAND; auto is cuda where a driver reports a "
-           "GPU, and virtual else.">,
+           "virtual:CHIP, exec:COMMAND, or several with commas between; auto is "
+           "cuda where a driver reports a GPU, and virtual else.">,
     Option<"searchKind", "search", "::fsr::SearchKind",
            /*default=*/"::fsr::SearchKind::Fsr",
            "How to search: fsr, best-of-n.",

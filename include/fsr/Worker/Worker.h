@@ -29,13 +29,14 @@ struct SanitizerSetup {
 
 /// Serves the protocol on the two descriptors until the peer closes or a fault
 /// ends the context. Returns the exit status: 0 closed, 3 the context is dead
-/// (the answer was sent before), 1 anything else.
+/// (the answer was sent before), 1 anything else. `asGpu`: a virtual device
+/// shows no more than a GPU does, for tests of what stands beside one.
 int serveDevice(Backend &backend, int in, int out,
-                const SanitizerSetup *sanitizer = nullptr);
+                const SanitizerSetup *sanitizer = nullptr, bool asGpu = false);
 
-/// The body of `fsr-worker device [--device=DEVICE]`, given its whole command
-/// line and where compute-sanitizer is. What cannot be opened is answered to
-/// the peer's hello, and status 1.
+/// The body of `fsr-worker device [--device=DEVICE] [--as-gpu]`, given its
+/// whole command line and where compute-sanitizer is. What cannot be opened is
+/// answered to the peer's hello, and status 1.
 int deviceWorkerMain(int argc, char **argv, std::string sanitizer = "");
 
 /// The body of `fsr-worker replay FILE [--device=DEVICE]`.

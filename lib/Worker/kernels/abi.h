@@ -50,7 +50,8 @@ enum FsrFamily {
   FsrZipf,
   FsrSorted,
   FsrReversed,
-  FsrGram
+  FsrGram,
+  FsrSpecials
 };
 
 enum FsrMode { FsrBits, FsrValue, FsrBound };
@@ -79,10 +80,67 @@ struct FsrCompare {
   FsrU32 element, mode, hasPoison;
 };
 
+// What a dummy writes. Elements that the original leaves alone stay.
+enum FsrRule {
+  FsrPlayBits,     // `bits`.
+  FsrPlayRight,    // The original's, where `limit` and `unit` let it.
+  FsrPlayReversed, // The original's, from the end.
+  FsrPlayOther,    // What stands in `other`.
+  FsrPlayNormal,   // Normal numbers of `mean` and `deviation`.
+  FsrPlayAdd       // What stands there, and the original's.
+};
+
+struct FsrPlay {
+  FsrU64 out, right, other;
+  FsrU64 count, poison, bits, seed;
+  FsrU64 limit; // Elements from this one on stay.
+  FsrU64 unit;  // Of every two runs of so many elements one stays; 0: none.
+  double mean, deviation;
+  FsrLayout layout, otherLayout;
+  FsrU32 element, rule, hasPoison;
+};
+
 struct FsrDifference {
   FsrU64 failing, bitsDiffer, unwritten;
   FsrU64 first; // Index of the first failing element; all ones: none.
   FsrU64 worst; // Bits of the largest error over what is allowed.
+};
+
+// Both results against true values, which are f64 at the same places.
+struct FsrJudge {
+  FsrU64 out, reference, truth;
+  FsrU64 rowTruth; // A double a row: the largest finite |true value|.
+  FsrU64 rowError; // A double a row: the original's largest error.
+  FsrU64 result;   // FsrJudgement, cleared before.
+  FsrU64 count, row, poison;
+  double factor;    // Of rowTruth: what is allowed.
+  double explained; // Of rowTruth: what rounding does to the original at most.
+  double roundoff, tiny;
+  FsrLayout layout;
+  FsrU32 element, hasPoison;
+};
+
+struct FsrJudgement {
+  FsrU64 compared, failing, outside, unknown;
+  FsrU64 first; // Index of the first failing element; all ones: none.
+  FsrU64 worst; // Bits of the largest error over what is allowed.
+  // Of those that pass, likewise.
+  FsrU64 worstPassing;
+  FsrU64 summed;
+  // Squares of errors, and of half a unit in the last place, over rowTruth.
+  double ofOriginal, ofCandidate, ofUlp;
+};
+
+/// What a hold saw of its multiprocessor's clock: clocks and nanoseconds that
+/// passed, and both at its start.
+struct FsrSpin {
+  FsrU64 clocks, passed, multiprocessor, clock, nanos;
+};
+
+/// One multiprocessor's clock as the stamp began, and then both clocks at a
+/// step of the nanoseconds.
+struct FsrStamp {
+  FsrU64 turn, first, clock, nanos;
 };
 
 #endif // FSR_LIB_WORKER_KERNELS_ABI_H

@@ -23,6 +23,7 @@ FSR_DEVICE unsigned long long fsrWarpMax(unsigned long long value) {
 FSR_DEVICE void fsrAtomicAdd(unsigned long long *at, unsigned long long v) {
   atomicAdd(at, v);
 }
+FSR_DEVICE void fsrAtomicAdd(double *at, double v) { atomicAdd(at, v); }
 FSR_DEVICE void fsrAtomicMin(unsigned long long *at, unsigned long long v) {
   atomicMin(at, v);
 }
@@ -33,6 +34,11 @@ FSR_DEVICE unsigned long long fsrClock() { return clock64(); }
 FSR_DEVICE unsigned long long fsrNanos() {
   unsigned long long value;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(value)::"memory");
+  return value;
+}
+FSR_DEVICE unsigned fsrMultiprocessor() {
+  unsigned value;
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(value));
   return value;
 }
 FSR_DEVICE float fsrLog(float x) { return logf(x); }

@@ -2,17 +2,18 @@
 //===----------------------------------------------------------------------===//
 //
 // The bodies of the worker's helper kernels: fill, poison, guard zones, hash,
-// mask, row maximum, compare, flush, spin. nvcc compiles them through
-// helpers.cu to the PTX that is committed beside; the unit tests compile the
-// same text for the host, as one thread of one warp of one lane. The includer
-// defines
+// mask, row maximum, compare, play, widen, row error, judge, flush, spin, stamp.
+// nvcc compiles them through helpers.cu to the PTX that is committed beside; the
+// unit tests compile the same text for the host, as one thread of one warp of one
+// lane. The includer defines
 //
 //   FSR_KERNEL(name)         how a kernel's head begins
 //   FSR_DEVICE               how a function's head begins
 //   FSR_THREAD, FSR_THREADS  index and number of threads, 64-bit
 //   FSR_LANE, FSR_LANES      index and number of lanes in a warp
-//   fsrWarpMax, fsrAtomicAdd, fsrAtomicMin, fsrAtomicMax, fsrClock, fsrNanos,
-//   fsrLog, fsrExp, fsrSqrt, fsrCosPi (each for float and double)
+//   fsrWarpMax, fsrAtomicAdd (also of a double), fsrAtomicMin, fsrAtomicMax,
+//   fsrClock, fsrNanos, fsrMultiprocessor, fsrLog, fsrExp, fsrSqrt, fsrCosPi (each
+//   for float and double)
 //
 // Offsets and counts are in elements; an element has 1, 2, 4 or 8 bytes and is
 // aligned to no more than that.
@@ -102,6 +103,19 @@ FSR_DEVICE FsrU64 fsrZipf(const FsrWords &random, FsrU64 span) {
   return place < span ? place : span - 1;
 }
 
+FSR_DEVICE FsrU64 fsrQuietNaN(FsrU32 element) {
+  switch (element) {
+  case FsrF16:
+    return 0x7E00u;
+  case FsrBF16:
+    return 0x7FC0u;
+  case FsrF32:
+    return 0x7FC00000u;
+  default:
+    return 0x7FF8000000000000ull;
+  }
+}
+
 FSR_DEVICE FsrU64 fsrElementBits(const FsrFill &f, FsrU64 index) {
   FsrWords random = fsrPhilox(f.seed, index, 0);
   double value = 0;
@@ -125,6 +139,24 @@ FSR_DEVICE FsrU64 fsrElementBits(const FsrFill &f, FsrU64 index) {
     one.family = FsrNormal;
     one.a = 0;
     one.b = f.a;
+    break;
+  }
+  case FsrSpecials: {
+    FsrWords kind = fsrPhilox(f.seed, index, 4);
+    FsrWords place = fsrPhilox(f.seed, 0, 5);
+    FsrU64 certain = ((FsrU64)place.w[0] << 32) | place.w[1];
+    double drawn = (double)kind.w[0] / 4294967296.0;
+    if (index == certain % f.count) // Where chance alone might draw none.
+      drawn *= f.a + f.b;
+    if (drawn < f.a)
+      return fsrQuietNaN(f.element);
+    continuous = drawn >= f.a + f.b;
+    value = fsrDouble(0x7FF0000000000000ull);
+    if (kind.w[1] & 1)
+      value = -value;
+    one.family = FsrNormal;
+    one.a = 0;
+    one.b = 1;
     break;
   }
   case FsrShiftedNormal:
@@ -398,6 +430,185 @@ FSR_KERNEL(fsr_compare)(FsrCompare c) {
 }
 
 //===----------------------------------------------------------------------===//
+// Dummies
+//===----------------------------------------------------------------------===//
+
+// Rounded, and brought into the range of an integer type.
+FSR_DEVICE FsrU64 fsrNearest(double value, FsrU32 element) {
+  if (fsrIsFloat(element))
+    return fsrFromDouble(value, element);
+  if (element == FsrI1)
+    return value >= 0.5 ? 1 : 0;
+  // The largest double below 2^63 is what a 64-bit integer can take.
+  double most = (double)(1ull << (8 * fsrSize(element) - 1));
+  double largest = fsrSize(element) == 8 ? 9223372036854774784.0 : most - 1;
+  value += value < 0 ? -0.5 : 0.5;
+  if (fsrIsNaN(value))
+    value = 0;
+  value = value < -most ? -most : value > largest ? largest : value;
+  return (FsrU64)(FsrI64)value;
+}
+
+FSR_KERNEL(fsr_play)(FsrPlay p) {
+  FsrU32 size = fsrSize(p.element);
+  for (FsrU64 i = FSR_THREAD; i < p.count; i += FSR_THREADS) {
+    FsrU64 offset = fsrOffset(p.layout, i);
+    FsrU64 right = fsrLoad(p.right, offset, size), bits = right;
+    if (p.hasPoison && right == p.poison)
+      continue; // The original leaves it alone.
+    switch (p.rule) {
+    case FsrPlayBits:
+      bits = p.bits;
+      break;
+    case FsrPlayRight:
+      if (i >= p.limit || (p.unit && (i / p.unit) % 2))
+        continue;
+      break;
+    case FsrPlayReversed:
+      bits = fsrLoad(p.right, fsrOffset(p.layout, p.count - 1 - i), size);
+      if (p.hasPoison && bits == p.poison)
+        continue;
+      break;
+    case FsrPlayOther:
+      bits = fsrLoad(p.other, fsrOffset(p.otherLayout, i), size);
+      break;
+    case FsrPlayNormal: {
+      FsrWords random = fsrPhilox(p.seed, i, 5);
+      float u, v;
+      fsrUnit(random.w[0], random.w[1], &u);
+      fsrUnit(random.w[2], random.w[3], &v);
+      bits =
+          fsrNearest(p.mean + p.deviation * (double)(fsrSqrt(-2 * fsrLog(u)) *
+                                                     fsrCosPi(2 * v)),
+                     p.element);
+      break;
+    }
+    default: {
+      FsrU64 there = fsrLoad(p.out, offset, size);
+      bits = fsrIsFloat(p.element)
+                 ? fsrFromDouble(fsrToDouble(there, p.element) +
+                                     fsrToDouble(right, p.element),
+                                 p.element)
+                 : there + right;
+      break;
+    }
+    }
+    fsrStore(p.out, offset, size, bits);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// True values
+//===----------------------------------------------------------------------===//
+
+FSR_KERNEL(fsr_widen)(FsrU64 to, FsrU64 from, FsrU64 count, FsrU32 element) {
+  FsrU32 size = fsrSize(element);
+  for (FsrU64 i = FSR_THREAD; i < count; i += FSR_THREADS)
+    ((double *)to)[i] = fsrToDouble(fsrLoad(from, i, size), element);
+}
+
+// The original's largest error of each row. `rowError` is cleared before.
+FSR_KERNEL(fsr_row_error)(FsrJudge j) {
+  FsrU32 size = fsrSize(j.element);
+  FsrU64 segments = (j.row + 4095) / 4096, rows = j.count / j.row;
+  FsrU64 warps = FSR_THREADS / FSR_LANES;
+  for (FsrU64 item = FSR_THREAD / FSR_LANES; item < rows * segments;
+       item += warps) {
+    FsrU64 row = item / segments, from = (item - row * segments) * 4096;
+    FsrU64 to = from + 4096 < j.row ? from + 4096 : j.row;
+    double largest = 0;
+    for (FsrU64 i = from + FSR_LANE; i < to; i += FSR_LANES) {
+      FsrU64 offset = fsrOffset(j.layout, row * j.row + i);
+      FsrU64 loaded = fsrLoad(j.reference, offset, size);
+      if (j.hasPoison && loaded == j.poison)
+        continue;
+      double error =
+          fsrToDouble(loaded, j.element) - ((const double *)j.truth)[offset];
+      error = error < 0 ? -error : error;
+      if (fsrIsFinite(error) && error > largest)
+        largest = error;
+    }
+    FsrU64 bits = fsrWarpMax(fsrBits(largest));
+    if (FSR_LANE == 0 && bits)
+      fsrAtomicMax((FsrU64 *)j.rowError + row, bits);
+  }
+}
+
+FSR_KERNEL(fsr_judge)(FsrJudge j) {
+  FsrU32 size = fsrSize(j.element);
+  FsrU64 compared = 0, failing = 0, outside = 0, unknown = 0, summed = 0;
+  FsrU64 first = ~0ull;
+  double worst = 0, passing = 0, ofOriginal = 0, ofCandidate = 0, ofUlp = 0;
+  for (FsrU64 i = FSR_THREAD; i < j.count; i += FSR_THREADS) {
+    FsrU64 offset = fsrOffset(j.layout, i);
+    FsrU64 out = fsrLoad(j.out, offset, size);
+    FsrU64 reference = fsrLoad(j.reference, offset, size);
+    double o = fsrToDouble(reference, j.element);
+    double c = fsrToDouble(out, j.element);
+    double t = ((const double *)j.truth)[offset];
+    bool bad = false;
+    double ratio = 0;
+    if (j.hasPoison && (out == j.poison || reference == j.poison)) {
+      bad = out != reference;
+    } else if (!fsrIsFinite(o) || !fsrIsFinite(c)) {
+      bad = fsrIsNaN(o) ? !fsrIsNaN(c) : !(o == c);
+      ++compared;
+    } else if (!fsrIsFinite(t)) {
+      ++unknown;
+    } else {
+      ++compared;
+      FsrU64 row = i / j.row;
+      double scale = ((const double *)j.rowTruth)[row];
+      double largest = ((const double *)j.rowError)[row];
+      double ulp = 2 * j.roundoff * (t < 0 ? -t : t);
+      double eo = o < t ? t - o : o - t, ec = c < t ? t - c : c - t;
+      if (eo > j.explained * scale + ulp + j.tiny)
+        ++outside;
+      // As good as the original always passes, however far off that is.
+      double allowed = j.factor * scale + largest + ulp + j.tiny;
+      bad = !(ec <= allowed);
+      ratio = allowed > 0 ? ec / allowed : 0;
+      if (scale > 0) {
+        ++summed;
+        ofOriginal += eo / scale * (eo / scale);
+        ofCandidate += ec / scale * (ec / scale);
+        ofUlp += ulp / 2 / scale * (ulp / 2 / scale);
+      }
+    }
+    if (bad) {
+      ++failing;
+      if (i < first)
+        first = i;
+      if (ratio > worst)
+        worst = ratio;
+    } else if (ratio > passing) {
+      passing = ratio;
+    }
+  }
+  FsrJudgement *result = (FsrJudgement *)j.result;
+  if (compared)
+    fsrAtomicAdd(&result->compared, compared);
+  if (outside)
+    fsrAtomicAdd(&result->outside, outside);
+  if (unknown)
+    fsrAtomicAdd(&result->unknown, unknown);
+  if (worst > 0)
+    fsrAtomicMax(&result->worst, fsrBits(worst));
+  if (passing > 0)
+    fsrAtomicMax(&result->worstPassing, fsrBits(passing));
+  if (failing) {
+    fsrAtomicAdd(&result->failing, failing);
+    fsrAtomicMin(&result->first, first);
+  }
+  if (summed) {
+    fsrAtomicAdd(&result->summed, summed);
+    fsrAtomicAdd(&result->ofOriginal, ofOriginal);
+    fsrAtomicAdd(&result->ofCandidate, ofCandidate);
+    fsrAtomicAdd(&result->ofUlp, ofUlp);
+  }
+}
+
+//===----------------------------------------------------------------------===//
 // Timing
 //===----------------------------------------------------------------------===//
 
@@ -406,12 +617,41 @@ FSR_KERNEL(fsr_flush)(FsrU64 to, FsrU64 words, FsrU32 value) {
     ((FsrU32 *)to)[i] = value + (FsrU32)i;
 }
 
-// Holds the stream for about `nanos`, and tells how many clocks and nanoseconds
-// of the device that took: their quotient is the clock rate. One thread.
+// Waits until the device's nanoseconds step, and reads both clocks there: some
+// devices count them in steps of a microsecond. Gives up where they stand.
+FSR_DEVICE void fsrTick(FsrU64 *clock, FsrU64 *nanos) {
+  FsrU64 before = fsrNanos();
+  *nanos = before;
+  for (int i = 0; i < 1024 && *nanos == before; ++i)
+    *nanos = fsrNanos();
+  *clock = fsrClock();
+}
+
+// Holds the stream for about `nanos`. One thread.
 FSR_KERNEL(fsr_spin)(FsrU64 nanos, FsrU64 result) {
-  FsrU64 start = fsrNanos(), clock = fsrClock(), now = start;
+  FsrU64 start, clock;
+  fsrTick(&clock, &start);
+  FsrU64 now = start;
   while (now - start < nanos)
     now = fsrNanos();
-  ((FsrU64 *)result)[0] = fsrClock() - clock;
-  ((FsrU64 *)result)[1] = now - start;
+  FsrSpin *to = (FsrSpin *)result;
+  to->multiprocessor = fsrMultiprocessor();
+  to->clock = clock;
+  to->nanos = start;
+  to->clocks = fsrClock() - clock;
+  to->passed = now - start;
+}
+
+// What each multiprocessor's clock shows; a block of one thread on each.
+// `turn` tells these stamps from those of other samples.
+FSR_KERNEL(fsr_stamp)(FsrU64 to, FsrU64 slots, FsrU64 turn) {
+  FsrU64 first = fsrClock();
+  FsrU64 own = fsrMultiprocessor();
+  if (own >= slots)
+    return;
+  FsrStamp stamp;
+  fsrTick(&stamp.clock, &stamp.nanos);
+  stamp.first = first;
+  stamp.turn = turn;
+  ((FsrStamp *)to)[own] = stamp;
 }

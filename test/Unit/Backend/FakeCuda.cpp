@@ -104,6 +104,17 @@ FAKE int cuDeviceGetName(char *name, int size, int) {
   snprintf(name, size_t(size), "fake");
   return 0;
 }
+FAKE int cuDeviceGetUuid_v2(unsigned char *bytes, int device) {
+  ENTER;
+  memset(bytes, 0xfa, 16);
+  bytes[15] = static_cast<unsigned char>(device);
+  return 0;
+}
+FAKE int cuDeviceGetPCIBusId(char *bus, int size, int) {
+  ENTER;
+  snprintf(bus, size_t(size), "0000:1B:00.0");
+  return 0;
+}
 FAKE int cuDeviceGetAttribute(int *value, int attribute, int) {
   ENTER;
   return give(value, attribute == 75 ? 9 : attribute == 76 ? 0 : attribute);
@@ -258,6 +269,15 @@ FAKE int cuModuleGetFunction(Handle *function, Handle, const char *name) {
       return give(function, Handle(known));
   }
   return 500;
+}
+FAKE int cuModuleGetGlobal_v2(uint64_t *pointer, size_t *bytes, Handle,
+                              const char *name) {
+  ENTER;
+  if (strcmp(name, "state"))
+    return 500;
+  *pointer = 0x7f0000001000;
+  *bytes = 4;
+  return 0;
 }
 FAKE int cuFuncGetAttribute(int *value, int attribute, Handle) {
   ENTER;

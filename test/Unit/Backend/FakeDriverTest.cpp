@@ -29,6 +29,7 @@ class FakeDriver : public ::testing::Test {
 protected:
   static void SetUpTestSuite() {
     ASSERT_TRUE(dlopen(FSR_FAKE_CUDA, RTLD_NOW | RTLD_LOCAL)) << dlerror();
+    ASSERT_TRUE(dlopen(FSR_FAKE_NVML, RTLD_NOW | RTLD_LOCAL)) << dlerror();
   }
   void SetUp() override {
     ASSERT_FALSE(
@@ -74,7 +75,53 @@ protected:
   BackendLaunch launch;
 };
 
+TEST_F(FakeDriver, TheStateOfTheGpuComesFromNvml) {
+  auto state = backend->gpuState();
+  ASSERT_TRUE(bool(state)) << textOf(state.takeError());
+  EXPECT_EQ(state->driver, "580.65.06");
+  EXPECT_EQ(state->clockMhz, 1755);
+  EXPECT_EQ(state->memoryClockMhz, 3201);
+  EXPECT_EQ(state->temperatureC, 71);
+  EXPECT_EQ(state->powerWatts, 698.5);
+  EXPECT_EQ(state->powerLimitWatts, 700);
+  EXPECT_EQ(state->clockLimits,
+            (std::vector<std::string>{"power cap", "thermal slowdown"}));
+  EXPECT_EQ(state->otherProcesses, 1);
+}
+
+TEST_F(FakeDriver, WhatNvmlDoesNotTellIsNotKnown) {
+  setenv("FSR_FAKE_NVML_FAIL", "power", 1);
+  auto state = backend->gpuState();
+  ASSERT_TRUE(bool(state)) << textOf(state.takeError());
+  EXPECT_EQ(state->powerWatts, -1);
+  EXPECT_EQ(state->temperatureC, 71);
+  setenv("FSR_FAKE_NVML_FAIL", "processes", 1);
+  EXPECT_EQ(llvm::cantFail(backend->gpuState()).otherProcesses, -1);
+  unsetenv("FSR_FAKE_NVML_FAIL");
+}
+
+TEST_F(FakeDriver, ARefusalOfNvmlIsOneLineAndStays) {
+  setenv("FSR_FAKE_NVML_FAIL", "init", 1);
+  EXPECT_EQ(textOf(backend->gpuState().takeError()),
+            "no NVML: nvmlInit: Not Supported");
+  unsetenv("FSR_FAKE_NVML_FAIL");
+  EXPECT_EQ(textOf(backend->gpuState().takeError()),
+            "no NVML: nvmlInit: Not Supported");
+}
+
 } // namespace
+
+TEST_F(FakeDriver, VariablesOfAModule) {
+  auto place = backend->variable(module, "state");
+  ASSERT_TRUE(bool(place)) << textOf(place.takeError());
+  EXPECT_EQ(*place, std::make_pair(DevicePointer(0x7f0000001000), uint64_t(4)));
+  auto missing = backend->variable(module, "nowhere");
+  ASSERT_FALSE(bool(missing));
+  llvm::handleAllErrors(missing.takeError(), [](const BackendError &error) {
+    EXPECT_TRUE(error.isNotFound());
+    EXPECT_EQ(error.call, "cuModuleGetGlobal 'nowhere'");
+  });
+}
 
 TEST_F(FakeDriver, SharedMemoryIsOptedInWhereTheSumPasses48KiB) {
   const unsigned kib = 1024;

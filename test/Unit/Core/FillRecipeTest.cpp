@@ -46,7 +46,8 @@ TEST(FillRecipe, EveryFamilyRoundTrips) {
                                "sorted(-1, 1)",
                                "reversed(-1, 1)",
                                "gram(2048)",
-                               "drifting(0, 2)"})
+                               "drifting(0, 2)",
+                               "specials(0.1, 0)"})
     EXPECT_EQ(reprint(text), text);
 }
 
@@ -76,6 +77,9 @@ TEST(FillRecipe, Refused) {
   refused("loguniform(0, 1)", "wanted low > 0");
   refused("loguniform(-1, 1)", "wanted low > 0");
   refused("bernoulli(1.5)", "wanted a probability from 0 to 1");
+  for (const char *text :
+       {"specials(0, 0)", "specials(0.6, 0.6)", "specials(-0.1, 0.2)"})
+    refused(text, "wanted probabilities with a sum above 0 and of at most 1");
   refused("signs(-0.5)", "wanted a probability from 0 to 1");
   refused("integers(0.5, 1)", "wanted integers of at most 2^53 in magnitude");
   refused("integers(0, 1e300)", "wanted integers of at most 2^53 in magnitude");

@@ -69,6 +69,8 @@ TEST(KernelTask, EveryFieldComesBack) {
   EXPECT_EQ(back.launch.sharedBytes, 11);
   EXPECT_EQ(back.reference.mlir, "module {}");
   EXPECT_EQ(back.reference.ptx, ".version 8.0");
+  EXPECT_EQ(back.reference.truePtx, ".version 8.1");
+  EXPECT_EQ(back.reference.noTruePtx, "a reason");
   EXPECT_EQ(back.reference.entry, "softmax_entry");
   EXPECT_EQ(back.reference.abi, ReferenceAbi::BarePointer);
   EXPECT_EQ(back.kernelMlir, "gpu.func");
@@ -82,11 +84,25 @@ TEST(KernelTask, EveryFieldComesBack) {
   EXPECT_TRUE(back.work.exactOnIntegers);
   EXPECT_TRUE(back.work.movesOnly);
   EXPECT_TRUE(back.work.addsAtomically);
+  EXPECT_EQ(back.work.finiteOnly, "it says so");
   ASSERT_EQ(back.workload.size(), 2u);
   EXPECT_EQ(back.workload[0].name, "usual");
   EXPECT_EQ(back.workload[0].weight, 0.75);
   EXPECT_EQ(back.workload[0].fills[1].family, "integers");
   EXPECT_EQ(back.workload[0].fills[1].parameters, (std::vector<double>{-4, 4}));
+}
+
+TEST(KernelTask, WhatDoesNotSayIsFiniteOnly) {
+  llvm::json::Value json = toJSON(sampleTask());
+  llvm::json::Object *work = json.getAsObject()->getObject("work");
+  (*work)["finite_only"] = "";
+  KernelTask back;
+  llvm::json::Path::Root root("task");
+  ASSERT_TRUE(fromJSON(json, back, root));
+  EXPECT_EQ(back.work.finiteOnly, "");
+  work->erase("finite_only");
+  ASSERT_TRUE(fromJSON(json, back, root));
+  EXPECT_EQ(back.work.finiteOnly, "the task does not say what they lead to");
 }
 
 TEST(KernelTask, UnknownKeysAreIgnored) {

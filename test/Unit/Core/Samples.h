@@ -171,13 +171,13 @@ inline KernelTask sampleTask() {
   task.launch.block = {32, 4, 5};
   task.launch.cluster = {1, 2, 3};
   task.launch.sharedBytes = 11;
-  task.reference = {"module {}", ".version 8.0", "softmax_entry",
-                    ReferenceAbi::BarePointer};
+  task.reference = {"module {}", ".version 8.0",  ".version 8.1",
+                    "a reason",  "softmax_entry", ReferenceAbi::BarePointer};
   task.kernelMlir = "gpu.func";
   task.launchMlir = "gpu.launch_func";
   task.facts = {"x is aligned to 16 bytes", "y is written"};
   task.fastMath = true;
-  task.work = {1.5e9, 123456789, 2.5, 1024, true, true, true};
+  task.work = {1.5e9, 123456789, 2.5, 1024, true, true, true, "it says so"};
   WorkloadCase first{"usual", 0.75, {}}, second{"zeros", 2, {}};
   first.fills = {{"normal", {3, 5}},
                  {"integers", {-4, 4}},

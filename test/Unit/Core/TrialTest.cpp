@@ -58,6 +58,17 @@ TEST(Build, FindsResources) {
 
 TEST(Measurement, RoundTrips) {
   Measurement value = sampleMeasurement(), back;
+  value.originalCycles = {20790, 22275, 660};
+  value.candidateCycles = {9900, 10890, 1};
+  value.conditions.emplace();
+  value.conditions->driver = "580.65.06";
+  value.conditions->clockMhz = 1980;
+  value.conditions->memoryClockMhz = 3201;
+  value.conditions->temperatureC = 55;
+  value.conditions->powerWatts = 412.5;
+  value.conditions->powerLimitWatts = 700;
+  value.conditions->clockLimits = {"power cap"};
+  value.conditions->otherProcesses = 1;
   EXPECT_EQ(roundTrip(value), print(toJSON(value)));
   llvm::json::Path::Root root("m");
   llvm::Expected<llvm::json::Value> json =
@@ -77,6 +88,22 @@ TEST(Measurement, RoundTrips) {
   EXPECT_EQ(back.droppedPairs, value.droppedPairs);
   EXPECT_EQ(back.batch, value.batch);
   EXPECT_EQ(back.smClockMhz, value.smClockMhz);
+  EXPECT_EQ(back.originalCycles, value.originalCycles);
+  EXPECT_EQ(back.candidateCycles, value.candidateCycles);
+  ASSERT_TRUE(back.conditions);
+  EXPECT_EQ(back.conditions->driver, "580.65.06");
+  EXPECT_EQ(back.conditions->clockMhz, 1980);
+  EXPECT_EQ(back.conditions->memoryClockMhz, 3201);
+  EXPECT_EQ(back.conditions->temperatureC, 55);
+  EXPECT_EQ(back.conditions->powerWatts, 412.5);
+  EXPECT_EQ(back.conditions->powerLimitWatts, 700);
+  EXPECT_EQ(back.conditions->clockLimits, value.conditions->clockLimits);
+  EXPECT_EQ(back.conditions->otherProcesses, 1);
+  // Of a record from before there were any.
+  Measurement old;
+  ASSERT_TRUE(fromJSON(toJSON(sampleMeasurement()), old, root));
+  EXPECT_FALSE(old.conditions);
+  EXPECT_TRUE(old.originalCycles.empty());
 }
 
 TEST(Measurement, NonFiniteDoublesTravelAsHex) {
@@ -106,7 +133,10 @@ TEST(Measurement, Refused) {
        {"batch", 0, "expected integer of at least 1 at m.batch"},
        {"batch", -1, "expected integer of at least 0 at m.batch"},
        {"dropped_pairs", -1,
-        "expected integer of at least 0 at m.dropped_pairs"}});
+        "expected integer of at least 0 at m.dropped_pairs"},
+       {"original_cycles", llvm::json::Array{1},
+        "expected as many as in original_us at m.original_cycles"},
+       {"conditions", 1, "expected object at m.conditions"}});
   EXPECT_EQ(readError<Measurement>(
                 without(toJSON(sampleMeasurement()), "speedup_low"), "m"),
             "missing value at m.speedup_low");

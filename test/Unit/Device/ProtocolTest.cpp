@@ -77,6 +77,8 @@ TEST(Protocol, EvaluateComesBackWithoutTexts) {
   EXPECT_EQ(back.options.maxPairs, 7);
   EXPECT_FALSE(back.options.full);
   EXPECT_EQ(back.options.gpuSeconds, 1.5);
+  EXPECT_FALSE(back.options.confirm);
+  EXPECT_FALSE(back.options.raceOnly);
   EXPECT_TRUE(back.referenceResources.empty());
   ASSERT_EQ(back.candidateResources.size(), 1u);
   EXPECT_EQ(back.candidateResources[0].registers, 77);
@@ -93,13 +95,33 @@ TEST(Protocol, EvaluateComesBackWithoutTexts) {
             "");
 }
 
+TEST(Protocol, EvaluateMayAskForTheRaceOrItsConfirmation) {
+  WireEvaluate wire = smallEvaluate(), back;
+  wire.options.confirm = true;
+  ASSERT_EQ(refusal(toJSON(wire), back), "");
+  EXPECT_TRUE(back.options.confirm);
+  EXPECT_FALSE(back.options.raceOnly);
+  wire.options.confirm = false;
+  wire.options.raceOnly = true;
+  WireEvaluate other;
+  ASSERT_EQ(refusal(toJSON(wire), other), "");
+  EXPECT_FALSE(other.options.confirm);
+  EXPECT_TRUE(other.options.raceOnly);
+}
+
 TEST(Protocol, EvaluateNamesThePtx) {
   WireEvaluate wire = smallEvaluate(), back;
   wire.referencePtxHash = std::string(64, 'b');
   wire.candidatePtxHash = std::string(64, 'c');
+  wire.cloneHash = std::string(64, 'd');
+  wire.task.reference.truePtx = "text";
+  wire.task.reference.noTruePtx = "a reason";
   ASSERT_EQ(refusal(toJSON(wire), back), "");
   EXPECT_EQ(back.referencePtxHash, wire.referencePtxHash);
   EXPECT_EQ(back.candidatePtxHash, wire.candidatePtxHash);
+  EXPECT_EQ(back.cloneHash, wire.cloneHash);
+  EXPECT_EQ(back.task.reference.truePtx, "");
+  EXPECT_EQ(back.task.reference.noTruePtx, "a reason");
 }
 
 TEST(Protocol, EvaluateRefusals) {
@@ -121,6 +143,7 @@ TEST(Protocol, EvaluateRefusals) {
       {"reference_ptx", "12", "expected 64 hex digits at it.reference_ptx"},
       {"candidate_ptx", std::string(64, 'g'),
        "expected 64 hex digits at it.candidate_ptx"},
+      {"clone", "12", "expected 64 hex digits at it.clone"},
       {"full", 1, "expected boolean at it.full"},
       {"measure", 1, "expected boolean at it.measure"},
       {"plan", nullptr, "expected object at it.plan"},
@@ -172,6 +195,16 @@ TEST(Protocol, ResultRefusals) {
   EXPECT_NE(refused([](auto &r) { r.measurement->candidateUs[0] = INFINITY; }),
             "");
   EXPECT_NE(refused([](auto &r) { r.measurement->speedup = NAN; }), "");
+  EXPECT_NE(refused([](auto &r) {
+              r.measurement->originalCycles = {1, 0};
+              r.measurement->candidateCycles = {1, 1};
+            }),
+            "");
+  EXPECT_NE(refused([](auto &r) {
+              r.measurement->conditions.emplace();
+              r.measurement->conditions->clockLimits.resize(65);
+            }),
+            "");
   EXPECT_NE(refused([](auto &r) { r.measurement->speedupLow = 3; }), "");
   EXPECT_NE(refused([](auto &r) { r.measurement->noiseFloor = -0.1; }), "");
   EXPECT_NE(refused([](auto &r) { r.measurement->batch = 0; }), "");
@@ -229,9 +262,12 @@ TEST(Protocol, DescriptionComesBackAndIsChecked) {
   EXPECT_EQ(back.limits.sharedBytesPerBlock, 232448);
   EXPECT_EQ(back.limits.block, description.limits.block);
   EXPECT_FALSE(back.isVirtual);
+  EXPECT_EQ(back.uuid, "");
+  description.uuid = "00ff";
   description.isVirtual = true;
   ASSERT_EQ(refusal(toJSON(description), back), "");
   EXPECT_TRUE(back.isVirtual);
+  EXPECT_EQ(back.uuid, "00ff");
   // 6144 bit at 2 × 3201 MHz; 132 × 128 lanes at 1980 MHz.
   EXPECT_NEAR(back.peakBytesPerSecond(), 4.917e12, 1e9);
   EXPECT_NEAR(back.peakFlopsPerSecond(), 66.9e12, 1e11);

@@ -20,6 +20,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <deque>
+#include <thread>
 
 using namespace fsr;
 using namespace fsr::test;
@@ -137,7 +138,7 @@ protected:
     // that died must not end this process.
     signal(SIGPIPE, SIG_DFL);
     ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("fsr-device", folder));
-    timeouts.hello = timeouts.probe = milliseconds(20000);
+    timeouts.remoteHello = timeouts.probe = milliseconds(20000);
     task = smallTask();
     task.launch.grid = {1, 1, 1};
     task.launch.block = {32, 1, 1};
@@ -477,6 +478,17 @@ TEST_F(WorkerClient, AWorkerThatReportedACrashIsNotUsedAgain) {
   EXPECT_EQ(starts(), 2u);
 }
 
+TEST_F(WorkerClient, AConfirmationIsOfAFreshProcess) {
+  ASSERT_EQ(open("none"), "");
+  EXPECT_TRUE(isAccepted(evaluate()));
+  request.options.confirm = true;
+  EXPECT_TRUE(isAccepted(evaluate()));
+  EXPECT_EQ(starts(), 2u);
+  request.options.confirm = false;
+  EXPECT_TRUE(isAccepted(evaluate()));
+  EXPECT_EQ(starts(), 2u);
+}
+
 TEST_F(WorkerClient, TheEndOfAWorkerDoesNotCountAgainstTheNextCandidate) {
   // It dies after it took the next request, and the next worker dies too, once.
   ASSERT_EQ(
@@ -550,6 +562,41 @@ TEST_F(WorkerClient, KilledAtAnyMomentTheResultIsOneAndRight) {
   EXPECT_GT(starts(), 2u);
 }
 
+TEST_F(WorkerClient, ManyThreadsOnAPoolWhoseWorkersAreKilled) {
+  // Each of the first three workers dies in or after its first request.
+  std::string one = command("'evaluate:doom=60' --then 'evaluate:doom=60' "
+                            "--then 'evaluate:doom=60' --then none");
+  ASSERT_EQ(openSpec(one + "," + one + "," + one), "");
+  EXPECT_EQ(device->slots(), 3u);
+  constexpr unsigned threads = 4, each = 6;
+  std::vector<std::string> lines(threads * each);
+  std::vector<std::thread> askers;
+  for (unsigned t = 0; t < threads; ++t)
+    askers.emplace_back([&, t] {
+      for (unsigned i = t * each; i < (t + 1) * each; ++i) {
+        EvaluateRequest mine = request;
+        mine.candidateImage = named(wrong, llvm::Twine(i));
+        mine.options.measure = false;
+        lines[i] = lineOf(device->evaluate(mine));
+      }
+    });
+  for (std::thread &asker : askers)
+    asker.join();
+  for (const std::string &line : lines)
+    EXPECT_TRUE(isMismatch(line)) << line;
+  EXPECT_EQ(device->slots(), 3u);
+  EXPECT_TRUE(device->takeRemarks().empty());
+  // Once, and once more for each that a kill cut off.
+  size_t asked = 0, died = starts() - 3;
+  std::string log = operations();
+  for (size_t at = log.find("evaluate"); at != std::string::npos;
+       at = log.find("evaluate", at + 1))
+    ++asked;
+  EXPECT_GE(asked, lines.size());
+  EXPECT_LE(asked, lines.size() + 3);
+  EXPECT_LE(died, 3u);
+}
+
 TEST_F(WorkerClient, HelloIsChecked) {
   std::string error = open("hello:protocol=1");
   EXPECT_TRUE(contains(error, "protocol version: got 1, wanted 2")) << error;
@@ -561,9 +608,20 @@ TEST_F(WorkerClient, HelloIsChecked) {
   EXPECT_TRUE(contains(error, "did not say hello (exit status 1)")) << error;
   error = open("hello:line");
   EXPECT_TRUE(contains(error, "did not say hello")) << error;
+  EXPECT_TRUE(contains(error, "its standard output begins with 'Welcome to "
+                              "gpu7. Unauthorised use is forbidden."))
+      << error;
+  EXPECT_TRUE(contains(error, "', where nothing but the worker's frames may "
+                              "be"))
+      << error;
+  for (const char *text : {"hi", "please wait, all GPUs are busy"}) {
+    error = openSpec(std::string("exec:sh -c 'echo ") + text + "'");
+    EXPECT_TRUE(contains(error, std::string("begins with '") + text + "', "))
+        << error;
+  }
   error = open("hello:description.chip=potato");
   EXPECT_TRUE(contains(error, "chip")) << error;
-  timeouts.hello = milliseconds(200);
+  timeouts.remoteHello = milliseconds(200);
   error = open("hello:hang");
   EXPECT_TRUE(contains(error, "deadline has passed")) << error;
 }
@@ -577,8 +635,9 @@ TEST_F(WorkerClient, DeathBeforeItSpokeIsRepeatedOnce) {
 
 TEST_F(WorkerClient, SpecsAreChecked) {
   EXPECT_EQ(openSpec("rocm:0"),
-            "unknown device 'rocm:0'; known: cuda, cuda:N, virtual, "
-            "virtual:CHIP, exec:COMMAND");
+            "unknown device 'rocm:0'; known: cuda, cuda:N, cuda:N+M, virtual, "
+            "virtual:CHIP, exec:COMMAND, and several of them with commas "
+            "between");
   EXPECT_EQ(openSpec("exec:"), "device 'exec:': command names no program");
   EXPECT_EQ(openSpec("cuda:x"),
             "device 'cuda:x': got 'x', wanted the number of a GPU");

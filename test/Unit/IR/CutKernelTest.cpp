@@ -139,6 +139,50 @@ TEST_F(CutKernel, FastMath) {
                   .fastMath);
 }
 
+TEST_F(CutKernel, WhereOnlyFiniteInputsAreTried) {
+  auto reason = [&](const std::string &text) {
+    return cut(text).work.finiteOnly;
+  };
+  EXPECT_EQ(reason(matmulModule), "");
+  EXPECT_EQ(reason(softmaxModule), "");
+  EXPECT_EQ(
+      reason(with(matmulModule, "%x, %y : f32", "%x, %y fastmath<nnan> : f32")),
+      "the original allows fast math");
+  const char product[] = "%xy = arith.mulf %x, %y : f32";
+  auto instead = [&](const char *ops) {
+    return reason(with(matmulModule, product, ops));
+  };
+  // Element by element a comparison is as good as any other operation.
+  EXPECT_EQ(instead("%less = arith.cmpf olt, %x, %y : f32\n"
+                    "%xy = arith.select %less, %x, %y : f32"),
+            "");
+  EXPECT_EQ(instead("%less = arith.cmpf olt, %x, %s : f32\n"
+                    "%xy = arith.select %less, %x, %s : f32"),
+            "the original keeps one of several floats by comparing them in "
+            "turn");
+  EXPECT_EQ(instead("%less = arith.cmpf olt, %x, %y : f32\n"
+                    "%same = arith.xori %less, %less : i1\n"
+                    "%xy = scf.if %same -> f32 { scf.yield %x : f32 } else "
+                    "{ scf.yield %y : f32 }"),
+            "comparisons of floats decide which way the original goes");
+  EXPECT_EQ(instead("%whole = arith.fptosi %x : f32 to i32\n"
+                    "%xy = arith.sitofp %whole : i32 to f32"),
+            "`arith.fptosi` of the original makes integers of floats");
+  EXPECT_EQ(instead("%whole = arith.bitcast %x : f32 to i32\n"
+                    "%xy = arith.sitofp %whole : i32 to f32"),
+            "`arith.bitcast` of the original makes integers of floats");
+  EXPECT_EQ(instead("%xy = llvm.fmul %x, %y : f32"),
+            "`llvm.fmul` of the original is not known here");
+  std::string finite =
+      with(softmaxModule, "%y : memref<64x128xf32>)",
+           "%y : memref<64x128xf32>) {fsr.workload = {finite}}");
+  KernelTask task = cut(finite);
+  EXPECT_EQ(task.work.finiteOnly, "the workload says that inputs are finite");
+  EXPECT_EQ(task.key, keyOf(softmaxModule));
+  EXPECT_TRUE(hasFact(task, "the workload says that no buffer that is read "
+                            "holds a NaN or an infinity"));
+}
+
 TEST_F(CutKernel, ArgumentNames) {
   std::string text =
       with(matmulModule, "%c: memref<96x80xf32>) kernel",
@@ -264,7 +308,7 @@ TEST_F(CutKernel, BadWorkloadIsOneError) {
   };
   EXPECT_EQ(message("{b = \"zeros\"}"),
             "kernel softmax: fsr.workload: 'b' is no argument of the kernel, "
-            "nor a case's name or positive weight");
+            "nor a case's name or positive weight, nor `finite` alone");
   EXPECT_EQ(message("{a0 = 3 : i32}"),
             "kernel softmax: fsr.workload: a0 has no text, wanted a fill such "
             "as \"normal(0, 1)\"");

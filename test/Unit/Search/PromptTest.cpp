@@ -147,6 +147,18 @@ TEST_F(PromptTest, CodeIsNotEscaped) {
   EXPECT_EQ(render(task, h200()).find("&lt;"), std::string::npos);
 }
 
+TEST_F(PromptTest, TellsTheRulesThatRefuse) {
+  KernelTask task = softmaxTask();
+  std::string text = render(task, h200());
+  for (const char *word :
+       {"`%smid`", "`__DATE__`", "No textures", "griddepcontrol", "is no data",
+        "the same bits each time", "may hold NaN and infinities"})
+    EXPECT_NE(text.find(word), std::string::npos) << word;
+  // Then what comes of them is not defined.
+  task.fastMath = true;
+  EXPECT_EQ(render(task, h200()).find("may hold NaN"), std::string::npos);
+}
+
 TEST_F(PromptTest, SaysNothingThatHelpsToFoolTheHarness) {
   std::string text = render(softmaxTask(), h200());
   for (const char *word : {"secret-case-name", "loguniform", "seed",

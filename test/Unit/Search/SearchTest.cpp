@@ -51,6 +51,32 @@ TEST_F(SearchTest, ARoundIsOneBatchTriedInTheOrderOfSlots) {
                 {Verdict::Accepted, 2}, {Verdict::Undecided, 1}}));
 }
 
+TEST_F(SearchTest, WhatIsToldOfAWinnerWasMeasuredAnew) {
+  options.width = options.rounds = 1;
+  client.answers = {{"r1-s1", answer("lucky time=50")}};
+  SearchOutcome outcome = run();
+  EXPECT_EQ(device.full, 1u);
+  EXPECT_EQ(device.confirmed, 1u);
+  ASSERT_TRUE(outcome.winner);
+  EXPECT_EQ(outcome.winner->measurement.candidateMedianUs, 60);
+  ASSERT_TRUE(outcome.trials.front().measurement);
+  EXPECT_EQ(outcome.trials.front().measurement->candidateMedianUs, 60);
+  EXPECT_TRUE(
+      llvm::any_of(outcome.winner->evidence.checks, [](const Check &check) {
+        return check.name == "confirmed";
+      }));
+}
+
+TEST_F(SearchTest, AWinnerThatIsNotConfirmedIsNone) {
+  options.width = options.rounds = 1;
+  // Slower than the original when it is measured anew.
+  client.answers = {{"r1-s1", answer("lucky time=95")}};
+  SearchOutcome outcome = run();
+  EXPECT_EQ(device.confirmed, 1u);
+  EXPECT_FALSE(outcome.winner);
+  EXPECT_EQ(outcome.trials.front().verdict, Verdict::NotFaster);
+}
+
 TEST_F(SearchTest, AVirtualDeviceGetsPtxAndItsTrialsAreItsOwn) {
   options.width = options.rounds = 1;
   client.answers = {{"r1-s1", answer("time=50")}};
@@ -58,6 +84,7 @@ TEST_F(SearchTest, AVirtualDeviceGetsPtxAndItsTrialsAreItsOwn) {
   device.description.isVirtual = true;
   SearchOutcome outcome = run();
   ASSERT_TRUE(outcome.winner);
+  EXPECT_EQ(device.confirmed, 0u); // A model says the same again.
   EXPECT_EQ(outcome.winner->evidence.level, EvidenceLevel::Modelled);
   EXPECT_TRUE(outcome.trials.front().isModelled);
   // The same again is known, and says nothing on a GPU.

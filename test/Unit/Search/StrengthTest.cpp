@@ -204,4 +204,11 @@ TEST_F(FamiliesTest, ATroubledFirstTestIsAnError) {
   EXPECT_EQ(llvm::toString(made.takeError()), "the original crashed");
 }
 
+TEST(LongTest, IsToldFromAMinuteOn) {
+  EXPECT_EQ(longTestText({0, 17, 59}), "");
+  std::string text = longTestText({0, 17, 180});
+  EXPECT_NE(text.find("about 3 min on the virtual device"), std::string::npos);
+  EXPECT_NE(text.find("smaller sizes"), std::string::npos);
+}
+
 } // namespace

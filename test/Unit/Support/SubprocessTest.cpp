@@ -265,11 +265,21 @@ TEST(ChildProcess, KillTakesTheGroupAlong) {
   parent->kill();
   EXPECT_TRUE(isGone(parent->pid()));
   EXPECT_TRUE(isGone(grandchild));
-  EXPECT_EQ(parent->reap(), "killed by SIGKILL");
+  EXPECT_EQ(parent->reap(), "killed by SIGTERM");
+}
+
+TEST(ChildProcess, KillLetsItPassTheRequestOn) {
+  std::unique_ptr<ChildProcess> standIn =
+      child("trap 'exit 7' TERM; echo up; while :; do sleep 0.01; done");
+  ASSERT_TRUE(standIn);
+  char text[32];
+  ASSERT_GT(::read(standIn->socket(), text, sizeof text), 0);
+  standIn->kill();
+  EXPECT_EQ(standIn->reap(), "exit status 7");
 }
 
 TEST(ChildProcess, ReapKillsOneThatDoesNotEnd) {
-  std::unique_ptr<ChildProcess> stubborn = child("exec sleep 60");
+  std::unique_ptr<ChildProcess> stubborn = child("trap '' TERM; exec sleep 60");
   ASSERT_TRUE(stubborn);
   auto start = Deadline::Clock::now();
   EXPECT_EQ(stubborn->reap(), "killed by SIGKILL");

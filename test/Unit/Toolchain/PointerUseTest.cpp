@@ -199,6 +199,27 @@ TEST(PointerUse, AssemblyThatHidesIt) {
         "red.shared.add.u64 [%r1], %rd1;",
         "st.async.weak.shared::cluster"
         ".mbarrier::complete_tx::bytes.u64 [%r1], %rd1, [%r2];",
+        // A number beside an address, in other words than `setp`.
+        "add.u64 %rd4, %rd1, 0xffff000000000000; setp.lt.u64 %p1, %rd4, %rd1;",
+        "shl.b64 %rd4, %rd3, 40; add.u64 %rd4, %rd1, %rd4;"
+        "setp.lt.u64 %p1, %rd4, %rd1;",
+        "mul.lo.u64 %rd4, %rd3, 0x1000000; add.u64 %rd4, %rd1, %rd4;"
+        "setp.lt.u64 %p1, %rd4, %rd1;",
+        "ld.global.u64 %rd5, [%rd2]; add.u64 %rd4, %rd1, %rd5;"
+        "setp.lt.u64 %p1, %rd4, %rd1;",
+        "add.u64 %rd4, %rd1, -0x7f0000001000; setp.eq.u64 %p1, %rd4, 0;",
+        "min.u64 %rd4, %rd1, 0x10000000000; setp.eq.u64 %p1, %rd4, %rd1;",
+        "max.s64 %rd4, %rd3, %rd1; setp.eq.u64 %p1, %rd4, %rd1;",
+        "selp.b64 %rd4, %rd1, %rd3, %p2; setp.eq.u64 %p1, %rd4, %rd1;",
+        "selp.b64 %rd4, %rd1, %rd3, %p2; add.u64 %rd4, %rd4, 4;"
+        "setp.lt.u64 %p1, %rd4, %rd1;",
+        "selp.b64 %rd4, %rd1, %rd3, %p2; sub.u64 %rd4, %rd4, %rd1;"
+        "st.global.u64 [%rd2], %rd4;",
+        "sub.s64 %rd4, %rd1, %rd2; shl.b64 %rd5, %rd4, 20;"
+        "setp.lt.s64 %p1, %rd5, %rd4;",
+        "and.b64 %rd4, %rd1, -4096; setp.eq.u64 %p1, %rd4, %rd1;",
+        "st.local.u64 [l], %rd1; atom.local.or.b64 %rd4, [l], 0;"
+        "st.global.u64 [%rd2], %rd4;",
         "set.eq.u32.u64 %r1, %rd1, %rd3;", "setp.lt.u64 %p1, %rd1, 0;"})
     EXPECT_NE(why(body), "") << body;
 }
@@ -220,6 +241,14 @@ TEST(PointerUse, WhatCompilersWrite) {
         "selp.b64 %rd4, %rd1, %rd2, %p1; ld.global.f32 %f1, [%rd4];",
         "mov.u64 %rd4, s; st.shared.u64 [%rd4], %rd3;",
         "mbarrier.init.shared::cta.b64 [%r1], 1;",
+        // The end of a range, and which of two begins first.
+        "mov.u32 %r1, %tid.x; mul.wide.u32 %rd4, %r1, 4;"
+        "add.s64 %rd5, %rd1, %rd4; shl.b64 %rd6, %rd3, 2;"
+        "add.s64 %rd7, %rd1, %rd6; setp.lt.u64 %p1, %rd5, %rd7;",
+        "add.s64 %rd5, %rd5, 4; mov.u64 %rd5, %rd1; add.s64 %rd6, %rd1, 4096;"
+        "setp.ne.s64 %p1, %rd5, %rd6;",
+        "min.u64 %rd4, %rd1, %rd2; ld.global.f32 %f1, [%rd4];",
+        "selp.b64 %rd4, %rd1, 0, %p2; setp.eq.u64 %p1, %rd4, 0;",
         "bfe.u64 %rd4, %rd1, 2, 4; st.global.u64 [%rd2], %rd4;"})
     EXPECT_EQ(why(body), "") << body;
 }

@@ -69,7 +69,7 @@ TEST_F(HelpersTest, PtxIsWholeAndNamesNoFile) {
     EXPECT_TRUE(ptx.contains(part)) << part.str();
   for (llvm::StringRef part : {".file", "/tmp", "//", ".extern"})
     EXPECT_FALSE(ptx.contains(part)) << part.str();
-  EXPECT_EQ(ptx.count(".visible .entry"), 10u);
+  EXPECT_EQ(ptx.count(".visible .entry"), 15u);
 }
 
 // The published first vector of Philox4x32-10: key and counter zero.
@@ -224,6 +224,30 @@ TEST_F(HelpersTest, TailsAndSpikes) {
     EXPECT_LT(std::fabs(values[places.back() ? 0 : 1]), 6.0f);
   }
   EXPECT_FALSE(places[0] == places[1] && places[1] == places[2]);
+}
+
+TEST_F(HelpersTest, SpecialsAreSprinkled) {
+  size_t nans = 0, plus = 0, minus = 0;
+  for (float v :
+       filled<float>(FsrSpecials, ElementType::F32, 0.1, 0.2, 20000)) {
+    nans += std::isnan(v);
+    plus += v == HUGE_VALF;
+    minus += v == -HUGE_VALF;
+    if (std::isfinite(v))
+      ASSERT_LT(std::fabs(v), 8);
+  }
+  EXPECT_NEAR(nans / 2e4, 0.1, 0.01);
+  EXPECT_NEAR(plus / 2e4, 0.1, 0.01);
+  EXPECT_NEAR(minus / 2e4, 0.1, 0.01);
+  // One there is in every buffer, however small.
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    auto few = filled<double>(FsrSpecials, ElementType::F64, 1e-9, 0, 50, seed);
+    EXPECT_EQ(llvm::count_if(few, [](double v) { return std::isnan(v); }), 1);
+    auto bits = filled<uint16_t>(FsrSpecials, ElementType::F16, 1, 0, 3, seed);
+    EXPECT_EQ(bits, std::vector<uint16_t>(3, 0x7E00));
+    bits = filled<uint16_t>(FsrSpecials, ElementType::BF16, 0, 1, 1, seed);
+    EXPECT_EQ(bits[0] & 0x7FFF, 0x7F80);
+  }
 }
 
 TEST_F(HelpersTest, MeansAndFactorsAreDrawnOnceAFilling) {
@@ -418,9 +442,78 @@ TEST_F(HelpersTest, CompareFollowsStrides) {
   EXPECT_EQ(difference.first, 3u);
 }
 
-TEST_F(HelpersTest, SpinTellsTheClock) {
+TEST_F(HelpersTest, JudgesByTrueValues) {
+  // Two rows; the second one's original is off by 1/4.
+  float original[8] = {1, 2, 3, 4, 8.25f, 6, 7, 8};
+  float candidate[8] = {1, 2.5f, 3, 4, 8.25f, 6, 7, 7.5f};
+  double truth[8] = {1, 2, 3, 4, 8, 6, 7, 8}, rowTruth[2], rowError[2];
+  auto pointer = [](auto *from) { return reinterpret_cast<FsrU64>(from); };
+  FsrJudge judge{};
+  judge.out = pointer(candidate);
+  judge.reference = pointer(original);
+  judge.truth = pointer(truth);
+  judge.rowTruth = pointer(rowTruth);
+  judge.rowError = pointer(rowError);
+  judge.count = 8;
+  judge.row = 4;
+  judge.factor = 1.0 / 16;
+  judge.explained = 1;
+  judge.element = FsrF32;
+  judge.layout.rank = 1;
+  judge.layout.size[0] = 8;
+  judge.layout.stride[0] = 1;
+  FsrJudgement found = cantFail(helpers->judge(judge));
+  EXPECT_EQ(rowTruth[0], 4);
+  EXPECT_EQ(rowTruth[1], 8);
+  EXPECT_EQ(rowError[0], 0);
+  EXPECT_EQ(rowError[1], 0.25);
+  EXPECT_EQ(found.compared, 8u);
+  // A quarter is allowed in the first row, three in the second.
+  EXPECT_EQ(found.failing, 1u);
+  EXPECT_EQ(found.first, 1u);
+  double worst;
+  std::memcpy(&worst, &found.worst, sizeof(worst));
+  EXPECT_EQ(worst, 2);
+  EXPECT_EQ(found.summed, 8u);
+  EXPECT_EQ(found.outside, 0u);
+  EXPECT_EQ(found.ofOriginal, 1.0 / 1024);
+  EXPECT_EQ(found.ofCandidate, 1.0 / 64 + 1.0 / 1024 + 1.0 / 256);
+  // What is off by more than rounding explains, and what nobody knows.
+  judge.explained = 1.0 / 64;
+  truth[0] = std::nan("");
+  found = cantFail(helpers->judge(judge));
+  EXPECT_EQ(found.outside, 1u);
+  EXPECT_EQ(found.unknown, 1u);
+  // Left alone by the original, written by the candidate; and the reverse.
+  judge.hasPoison = 1;
+  float poison = 3;
+  std::memcpy(&judge.poison, &poison, sizeof(poison));
+  candidate[2] = 3.5f;
+  candidate[5] = 3;
+  found = cantFail(helpers->judge(judge));
+  EXPECT_EQ(found.failing, 3u);
+}
+
+TEST_F(HelpersTest, StampsTellTheClockAndTheCyclesBetween) {
+  backend.clock.mhz = 1500;
   llvm::cantFail(helpers->spin(50));
-  EXPECT_NEAR(llvm::cantFail(helpers->spinReading()).clockMhz, 2000, 1);
+  llvm::cantFail(helpers->stamp(false));
+  backend.clock.pass(100e3);
+  llvm::cantFail(helpers->stamp(true));
+  ClockReading reading = llvm::cantFail(helpers->clockReading());
+  EXPECT_NEAR(reading.clockMhz, 1500, 1);
+  // The launch of the second stamp is in between.
+  EXPECT_NEAR(reading.cycles, 150e3 + 1500, 10);
+}
+
+TEST_F(HelpersTest, StampsOfAnotherSampleDoNotCount) {
+  llvm::cantFail(helpers->spin(50));
+  llvm::cantFail(helpers->stamp(false));
+  llvm::cantFail(helpers->stamp(true));
+  llvm::cantFail(helpers->spin(50));
+  ClockReading reading = llvm::cantFail(helpers->clockReading());
+  EXPECT_EQ(reading.cycles, 0);
+  EXPECT_NEAR(reading.clockMhz, 2000, 50); // The hold's own.
 }
 
 } // namespace

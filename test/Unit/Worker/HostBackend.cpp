@@ -172,12 +172,21 @@ llvm::Expected<FunctionHandle> HostBackend::function(ModuleHandle handle,
   return &kept;
 }
 
+llvm::Expected<std::pair<DevicePointer, uint64_t>>
+HostBackend::variable(ModuleHandle, llvm::StringRef name) {
+  auto found = variables.find(name.str());
+  if (found == variables.end())
+    return fail(500, "cuModuleGetGlobal '" + name + "'");
+  return std::make_pair(reinterpret_cast<DevicePointer>(found->second.first),
+                        uint64_t(found->second.second));
+}
+
 llvm::Error HostBackend::launch(const BackendLaunch &launch) {
   if (llvm::Error error = state("cuLaunchKernel"))
     return error;
   Function &function = *static_cast<Function *>(launch.function);
   if (!function.kernel) {
-    if (!runHostHelper(function.name, launch.params, nanos))
+    if (!runHostHelper(function.name, launch.params, clock))
       return fail(500, "helper " + function.name);
     return llvm::Error::success();
   }
@@ -185,9 +194,15 @@ llvm::Error HostBackend::launch(const BackendLaunch &launch) {
     return fail(function.kernel->refusal,
                 "cuLaunchKernel '" + launch.name + "'");
   ++launches;
+  if (onLaunch)
+    onLaunch(*function.kernel);
   sticky = function.kernel->body(launch.params);
   double noise = std::uniform_real_distribution<>(-jitter, jitter)(random);
-  nanos += function.kernel->microseconds * 1000 * (1 + noise);
+  double before = clock.mhz;
+  if (function.kernel->clockMhz > 0)
+    clock.mhz = function.kernel->clockMhz;
+  clock.pass(function.kernel->microseconds * 1000 * (1 + noise));
+  clock.mhz = before;
   return llvm::Error::success();
 }
 
@@ -206,7 +221,7 @@ llvm::Error HostBackend::destroyEvent(EventHandle) {
   return state("cuEventDestroy");
 }
 llvm::Error HostBackend::record(EventHandle event, StreamHandle) {
-  *static_cast<double *>(event) = nanos;
+  *static_cast<double *>(event) = clock.nanos;
   return state("cuEventRecord");
 }
 llvm::Error HostBackend::synchronizeEvent(EventHandle) {

@@ -16,20 +16,31 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <random>
 #include <vector>
 
 namespace fsr {
 
+/// Simulated time, and a multiprocessor's clock beside it.
+struct HostClock {
+  double nanos = 0, cycles = 0, mhz = 2000;
+  void pass(double time) {
+    nanos += time;
+    cycles += time * mhz / 1000;
+  }
+};
+
 /// Runs a helper kernel of this name, or returns false.
 bool runHostHelper(llvm::StringRef name, llvm::ArrayRef<void *> params,
-                   double &nanos);
+                   HostClock &clock);
 
 struct HostKernel {
   /// Gets the parameters; returns a CUresult.
   std::function<int(llvm::ArrayRef<void *>)> body;
   double microseconds = 100;
-  int refusal = 0; ///< A CUresult with which launches are refused.
+  double clockMhz = 0; ///< While it runs; 0: as before.
+  int refusal = 0;     ///< A CUresult with which launches are refused.
 };
 
 using HostImage = std::map<std::string, HostKernel>;
@@ -40,8 +51,20 @@ public:
   ~HostBackend() override;
 
   std::map<std::string, HostImage> images; ///< By text.
+  /// What every image has, by name.
+  std::map<std::string, std::pair<void *, size_t>> variables;
   BackendProperties facts;
   uint64_t capacity = uint64_t(1) << 30;
+  HostClock clock;
+  /// What its management library tells; none: there is no such library.
+  std::optional<GpuState> gpu;
+  llvm::Expected<GpuState> gpuState() override {
+    if (gpu)
+      return *gpu;
+    return Backend::gpuState();
+  }
+  /// Told of each launch of a registered kernel, before it.
+  std::function<void(HostKernel &)> onLaunch;
   double jitter = 0.002;          ///< Relative, uniform.
   double orderedMicroseconds = 2; ///< Of an ordered allocation and its release.
   uint64_t allocatedBytes() const { return used; }
@@ -58,11 +81,11 @@ public:
   llvm::Error release(DevicePointer pointer) override;
   llvm::Expected<DevicePointer> allocateOrdered(size_t bytes,
                                                 StreamHandle) override {
-    nanos += orderedMicroseconds * 500;
+    clock.pass(orderedMicroseconds * 500);
     return allocate(bytes);
   }
   llvm::Error releaseOrdered(DevicePointer pointer, StreamHandle) override {
-    nanos += orderedMicroseconds * 500;
+    clock.pass(orderedMicroseconds * 500);
     return release(pointer);
   }
   llvm::Error copyToDevice(DevicePointer to, const void *from, size_t bytes,
@@ -86,6 +109,8 @@ public:
   llvm::Error unloadModule(ModuleHandle module) override;
   llvm::Expected<FunctionHandle> function(ModuleHandle module,
                                           llvm::StringRef name) override;
+  llvm::Expected<std::pair<DevicePointer, uint64_t>>
+  variable(ModuleHandle module, llvm::StringRef name) override;
   llvm::Error launch(const BackendLaunch &launch) override;
   llvm::Expected<StreamHandle> createStream() override;
   llvm::Error destroyStream(StreamHandle stream) override;
@@ -114,7 +139,6 @@ private:
   std::map<DevicePointer, size_t> memory;
   uint64_t used = 0;
   std::vector<std::unique_ptr<double>> events;
-  double nanos = 0;
   int sticky = 0;
   std::mt19937_64 random{7};
 };

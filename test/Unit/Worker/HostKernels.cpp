@@ -18,15 +18,20 @@
 
 namespace {
 
-double *clockNanos; // Of the back end that launches.
+fsr::HostClock *hostClock; // Of the back end that launches.
 
 using Word = unsigned long long;
 Word fsrWarpMax(Word value) { return value; }
 void fsrAtomicAdd(Word *at, Word value) { *at += value; }
+void fsrAtomicAdd(double *at, double value) { *at += value; }
 void fsrAtomicMin(Word *at, Word value) { *at = value < *at ? value : *at; }
 void fsrAtomicMax(Word *at, Word value) { *at = value > *at ? value : *at; }
-Word fsrNanos() { return Word(*clockNanos += 1000); }
-Word fsrClock() { return Word(*clockNanos * 2); }
+Word fsrNanos() {
+  hostClock->pass(1000);
+  return Word(hostClock->nanos);
+}
+Word fsrClock() { return Word(hostClock->cycles); }
+Word fsrMultiprocessor() { return 0; }
 float fsrLog(float x) { return std::log(x); }
 double fsrLog(double x) { return std::log(x); }
 float fsrExp(float x) { return std::exp(x); }
@@ -46,9 +51,9 @@ T get(llvm::ArrayRef<void *> params, size_t i) {
 } // namespace
 
 bool fsr::runHostHelper(llvm::StringRef name, llvm::ArrayRef<void *> p,
-                        double &nanos) {
-  clockNanos = &nanos;
-  nanos += 1000;
+                        HostClock &clock) {
+  hostClock = &clock;
+  clock.pass(1000);
   if (name == "fsr_fill")
     fsr_fill(get<FsrFill>(p, 0));
   else if (name == "fsr_poison")
@@ -68,10 +73,21 @@ bool fsr::runHostHelper(llvm::StringRef name, llvm::ArrayRef<void *> p,
     fsr_row_maximum(get<FsrCompare>(p, 0));
   else if (name == "fsr_compare")
     fsr_compare(get<FsrCompare>(p, 0));
+  else if (name == "fsr_play")
+    fsr_play(get<FsrPlay>(p, 0));
+  else if (name == "fsr_widen")
+    fsr_widen(get<FsrU64>(p, 0), get<FsrU64>(p, 1), get<FsrU64>(p, 2),
+              get<FsrU32>(p, 3));
+  else if (name == "fsr_row_error")
+    fsr_row_error(get<FsrJudge>(p, 0));
+  else if (name == "fsr_judge")
+    fsr_judge(get<FsrJudge>(p, 0));
   else if (name == "fsr_flush")
     fsr_flush(get<FsrU64>(p, 0), get<FsrU64>(p, 1), get<FsrU32>(p, 2));
   else if (name == "fsr_spin")
     fsr_spin(get<FsrU64>(p, 0), get<FsrU64>(p, 1));
+  else if (name == "fsr_stamp")
+    fsr_stamp(get<FsrU64>(p, 0), get<FsrU64>(p, 1), get<FsrU64>(p, 2));
   else
     return false;
   return true;

@@ -52,6 +52,33 @@ TEST(InputsTest, IndexBuffersKeepTheirRecipe) {
     }
 }
 
+TEST(InputsTest, SpecialValues) {
+  KernelTask task = taskOf(ElementType::F32, 256);
+  auto families = [&](size_t argument) {
+    std::vector<std::string> texts;
+    for (const InputSet &set : InputPlan(task, 1, "image").special()) {
+      EXPECT_TRUE(set.special);
+      texts.push_back(set.fills[argument].print());
+    }
+    return texts;
+  };
+  using Texts = std::vector<std::string>;
+  Texts all = {"specials(0.0009765625, 0)", "specials(0, 0.0009765625)",
+               "specials(0.00048828125, 0.00048828125)"};
+  EXPECT_EQ(families(0), all);
+  EXPECT_EQ(families(1), Texts(3, "integers(0, 7)"));
+  // A sum that is added to begins with a number, but for once.
+  task.arguments.push_back(
+      bufferArgument("sum", ElementType::F32, {1}, Access::ReadWrite));
+  task.workload[0].fills.push_back(FillRecipe());
+  EXPECT_EQ(families(2), (Texts{"normal(0, 1)", "normal(0, 1)", all[2]}));
+  // What works in place has nothing else to read.
+  task.arguments[0].access = Access::Write;
+  EXPECT_EQ(families(2), all);
+  task.arguments[2].access = Access::Write;
+  EXPECT_EQ(families(2), Texts());
+}
+
 TEST(InputsTest, BuffersThatMayBeOne) {
   KernelTask task = taskOf(ElementType::F32, 1);
   auto standIns = [&] {

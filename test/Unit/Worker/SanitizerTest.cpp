@@ -46,6 +46,27 @@ constexpr llvm::StringLiteral hazard = R"(========= COMPUTE-SANITIZER
 ========= RACECHECK SUMMARY: 1 hazard displayed (0 errors, 1 warning)
 )";
 
+/// As it is beyond --print-limit.
+constexpr llvm::StringLiteral many = R"(========= COMPUTE-SANITIZER
+========= Barrier error detected. Divergent thread(s) in warp.
+=========     at fast+0x110 in kernel.cu:10
+=========     by thread (48,0,0) in block (44,0,0)
+=========
+========= Barrier error detected. Divergent thread(s) in warp.
+=========     at fast+0x110 in kernel.cu:10
+========= ERROR SUMMARY: 14896 errors
+========= ERROR SUMMARY: 14876 errors were not printed. Use --print-limit option to adjust the number of printed errors
+)";
+
+TEST(SanitizerLogTest, WhatIsNotPrintedIsCountedOnce) {
+  SanitizerLog log = parseSanitizerLog(many);
+  EXPECT_TRUE(log.hasSummary);
+  EXPECT_EQ(log.errors, 14896u);
+  EXPECT_EQ(log.first,
+            "Barrier error detected. Divergent thread(s) in warp.; at "
+            "fast+0x110 in kernel.cu:10; by thread (48,0,0) in block (44,0,0)");
+}
+
 TEST(SanitizerLogTest, Summaries) {
   SanitizerLog log = parseSanitizerLog(clean);
   EXPECT_TRUE(log.hasSummary);

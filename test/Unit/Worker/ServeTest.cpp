@@ -50,6 +50,22 @@ TEST(ServeTest, Hello) {
   EXPECT_EQ(worker.finish(), 0);
 }
 
+TEST(ServeTest, AnImageMayBeSentAgain) {
+  HostBackend backend;
+  RunningWorker worker(backend);
+  auto send = [&](const std::string &image) {
+    return ask(worker,
+               llvm::json::Object{{"op", "image"}, {"hash", sha256(image)}},
+               image);
+  };
+  // The older of two, so often that the cache moves to other memory.
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_EQ(send("one"), "done: ");
+    ASSERT_EQ(send("other"), "done: ");
+  }
+  EXPECT_EQ(worker.finish(), 0);
+}
+
 TEST(ServeTest, AnotherProtocolIsRefused) {
   HostBackend backend;
   RunningWorker worker(backend);
@@ -131,8 +147,8 @@ TEST(ServeTest, CandidateNeverRunsInAPhaseOfTheOriginal) {
     phase = event.getString("phase").value_or("").str();
     return llvm::Error::success();
   };
-  Evaluation evaluation(*helpers, request, {"original", "candidate", "", ""},
-                        emit);
+  Evaluation evaluation(*helpers, request,
+                        {"original", "candidate", "", "", ""}, emit);
   EvaluateResult result = llvm::cantFail(evaluation.run());
   EXPECT_EQ(nameOf(result.verdict), nameOf(Verdict::Accepted))
       << result.message;

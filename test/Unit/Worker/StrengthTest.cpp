@@ -24,6 +24,7 @@ struct Tested {
   std::map<std::string, DummyResult> dummies;
   std::string error;
   std::vector<std::string> phases;
+  int64_t done = -1; ///< As told last.
 
   std::string outcome(const std::string &name) const {
     auto found = dummies.find(name);
@@ -59,6 +60,11 @@ protected:
       llvm::StringRef name = event->getString("event").value_or("");
       if (name == "started") {
         tested.phases.push_back(event->getString("phase").value_or("").str());
+        if (auto done = event->getInteger("done")) {
+          EXPECT_GE(*done, tested.done);
+          tested.done = *done;
+          EXPECT_EQ(event->getInteger("of"), 17);
+        }
         continue;
       }
       if (name == "error") {
@@ -104,6 +110,7 @@ TEST_F(StrengthTest, AGoodTaskRefusesEveryDummy) {
   Tested tested = test();
   EXPECT_EQ(tested.error, "");
   EXPECT_EQ(tested.dummies.size(), 17u);
+  EXPECT_EQ(tested.done, 16); // As the last one begins.
   EXPECT_EQ(tested.with(Outcome::Passed), Names());
   EXPECT_EQ(tested.with(Outcome::SameFunction), Names());
   EXPECT_EQ(tested.with(Outcome::NotApplicable), Names{"in-place-untouched"});

@@ -113,6 +113,45 @@ TEST_F(VirtualWorker, AcceptsWhatTheModelCallsFaster) {
   EXPECT_EQ(ran.status, 0);
 }
 
+/// With two variables of the module.
+std::string withVariables(llvm::StringRef body) {
+  std::string ptx = candidatePtx(body);
+  ptx.insert(ptx.find(".visible"), ".global .align 4 .u32 table = 5;\n"
+                                   ".global .align 4 .u32 state = 7;\n");
+  return ptx;
+}
+
+TEST_F(VirtualWorker, VariablesOfTheModuleMayNotChange) {
+  for (llvm::StringRef change :
+       {"atom.global.add.u32 %r5, [state], 1;\n",
+        // By one thread of one launch of many.
+        "mov.u32 %r5, %ctaid.x;\n setp.eq.u32 %p1, %r5, 3;\n"
+        "mov.u32 %r5, %tid.x;\n setp.eq.and.u32 %p2, %r5, 77, %p1;\n"
+        "@%p2 st.global.u32 [state], 8;\n"}) {
+    RunningWorker worker(*backend);
+    Ran ran = trying.runImages(worker, originalPtx(),
+                               withVariables((right + change).str()));
+    EXPECT_EQ(worker.finish(), 0);
+    ASSERT_TRUE(ran.result) << ran.error;
+    EXPECT_EQ(ran.result->verdict, Verdict::Rejected);
+    EXPECT_TRUE(llvm::StringRef(ran.result->message)
+                    .contains("the module variable `state` was changed"))
+        << ran.result->message;
+    EXPECT_FALSE(findCheck(*ran.result, "module-variables")->passed);
+  }
+}
+
+TEST_F(VirtualWorker, VariablesOfTheModuleMayBeRead) {
+  RunningWorker worker(*backend);
+  Ran ran = trying.runImages(
+      worker, originalPtx(),
+      withVariables((right + "ld.global.u32 %r5, [table];\n").str()));
+  EXPECT_EQ(worker.finish(), 0);
+  ASSERT_TRUE(ran.result) << ran.error;
+  EXPECT_EQ(ran.result->verdict, Verdict::Accepted) << ran.result->message;
+  EXPECT_TRUE(findCheck(*ran.result, "module-variables")->passed);
+}
+
 TEST_F(VirtualWorker, AQuickLookAcceptsNothing) {
   trying.options.full = false;
   Ran ran = run(right);

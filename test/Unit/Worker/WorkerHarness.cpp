@@ -17,14 +17,14 @@
 
 namespace fsr {
 
-RunningWorker::RunningWorker(Backend &backend,
-                             const SanitizerSetup *sanitizer) {
+RunningWorker::RunningWorker(Backend &backend, const SanitizerSetup *sanitizer,
+                             bool asGpu) {
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0)
     abort();
   fd = pair[0];
-  thread = std::thread([this, &backend, sanitizer, end = pair[1]] {
-    status = serveDevice(backend, end, end, sanitizer);
+  thread = std::thread([this, &backend, sanitizer, asGpu, end = pair[1]] {
+    status = serveDevice(backend, end, end, sanitizer, asGpu);
     close(end);
   });
 }
@@ -138,9 +138,13 @@ Ran Trying::runImages(RunningWorker &worker, const std::string &originalImage,
         std::pair(&candidateImage, &request.candidatePtxHash)})
     if (llvm::StringRef(*image).contains(".version"))
       *hash = sha256(*image);
+  if (!cloneImage.empty())
+    request.cloneHash = sha256(cloneImage);
   request.plan = plan;
   request.options = options;
-  for (const std::string &image : {originalImage, candidateImage}) {
+  for (const std::string &image : {cloneImage, originalImage, candidateImage}) {
+    if (image.empty())
+      continue;
     worker.send(llvm::json::Object{{"op", "image"}, {"hash", sha256(image)}},
                 image);
     auto answer = worker.receive();

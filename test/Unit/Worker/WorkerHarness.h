@@ -32,7 +32,8 @@ T *pointerOf(llvm::ArrayRef<void *> params, size_t i) {
 class RunningWorker {
 public:
   explicit RunningWorker(Backend &backend,
-                         const SanitizerSetup *sanitizer = nullptr);
+                         const SanitizerSetup *sanitizer = nullptr,
+                         bool asGpu = false);
   ~RunningWorker();
   void send(llvm::json::Object header, std::string blob = "");
   /// The next event; none where the worker closed.
@@ -62,6 +63,7 @@ struct Trying {
   ResolvedPlan plan;
   EvaluateOptions options;
   HostKernel original, candidate;
+  std::string cloneImage; ///< Of the original; empty: none.
 
   /// y = 2 * x on f32, exact, candidate equal and twice as fast.
   Trying();
