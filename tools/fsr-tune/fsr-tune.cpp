@@ -65,8 +65,8 @@ cl::opt<bool> json("json", cl::desc("One JSON object in place of the table"),
 cl::opt<std::string>
     device("device", cl::init("auto"), cl::value_desc("SPEC"),
            cl::desc("cuda, cuda:N, cuda:N+M, virtual, virtual:CHIP, "
-                    "exec:COMMAND, or several with commas (default: cuda where a driver reports a GPU, "
-                    "virtual else)"),
+                    "exec:COMMAND, or several with commas (default: cuda where "
+                    "a driver reports a GPU, virtual else)"),
            cl::sub(search), cl::sub(check), cl::cat(category));
 cl::opt<bool> allowUnsandboxed(
     "allow-unsandboxed",
