@@ -117,6 +117,7 @@ Trial Record::trial() const {
   trial.resources = resources;
   trial.measurement = measurement;
   trial.evidence = evidence;
+  trial.code = code;
   return trial;
 }
 
@@ -305,6 +306,8 @@ llvm::json::Value toJSON(const Trial &value) {
     object["measurement"] = toJSON(*value.measurement);
   if (value.isModelled)
     object["modelled"] = true;
+  if (!value.code.empty())
+    object["code"] = value.code;
   return object;
 }
 
@@ -324,7 +327,8 @@ bool fromJSON(const llvm::json::Value &json, Trial &value,
       !mapper.mapOptional("resources", value.resources) ||
       !mapper.map("measurement", value.measurement) ||
       !mapper.mapOptional("modelled", value.isModelled) ||
-      !mapper.mapOptional("evidence", value.evidence))
+      !mapper.mapOptional("evidence", value.evidence) ||
+      !mapper.mapOptional("code", value.code))
     return false;
   std::optional<Verdict> parsed = parseVerdict(verdict);
   if (!parsed) {
@@ -334,13 +338,14 @@ bool fromJSON(const llvm::json::Value &json, Trial &value,
   value.verdict = *parsed;
   return checkDigest(value.taskKey, path.field("task_key")) &&
          checkDigest(value.candidateHash, path.field("candidate_hash")) &&
+         (value.code.empty() || checkDigest(value.code, path.field("code"))) &&
          checkParameterNames(json, "parameters", path);
 }
 
 llvm::json::Value toJSON(const Record &value) {
   llvm::json::Value candidate = toJSON(value.candidate);
   candidate.getAsObject()->erase("source");
-  return llvm::json::Object{{"format_version", Record::formatVersion},
+  llvm::json::Object object{{"format_version", Record::formatVersion},
                             {"id", text(value.id)},
                             {"task_key", text(value.taskKey)},
                             {"target", text(value.target)},
@@ -357,6 +362,9 @@ llvm::json::Value toJSON(const Record &value) {
                             {"provider", text(value.provider)},
                             {"round", value.round},
                             {"slot", value.slot}};
+  if (!value.code.empty())
+    object["code"] = value.code;
+  return object;
 }
 
 bool fromJSON(const llvm::json::Value &json, Record &value,
@@ -377,6 +385,7 @@ bool fromJSON(const llvm::json::Value &json, Record &value,
       !mapper.map("evidence", value.evidence) ||
       !mapper.mapOptional("message", value.message) ||
       !mapper.mapOptional("provider", value.provider) ||
+      !mapper.mapOptional("code", value.code) ||
       !mapOptionalNatural(mapper, "round", value.round) ||
       !mapOptionalNatural(mapper, "slot", value.slot))
     return false;
@@ -401,6 +410,7 @@ bool fromJSON(const llvm::json::Value &json, Record &value,
   // Empty until the store names the record.
   return (value.id.empty() || checkDigest(value.id, path.field("id"))) &&
          checkDigest(value.taskKey, path.field("task_key")) &&
+         (value.code.empty() || checkDigest(value.code, path.field("code"))) &&
          checkParameterNames(json, "parameters", path);
 }
 

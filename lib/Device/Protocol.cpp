@@ -219,6 +219,8 @@ Value fsr::toJSON(const WireEvaluate &value) {
                 {"gpu_seconds", value.options.gpuSeconds},
                 {"reference_resources", value.referenceResources},
                 {"candidate_resources", value.candidateResources}};
+  if (value.options.quickPairs > 0)
+    object["quick_pairs"] = value.options.quickPairs;
   if (!value.referencePtxHash.empty())
     object["reference_ptx"] = value.referencePtxHash;
   if (!value.candidatePtxHash.empty())
@@ -253,6 +255,7 @@ bool fsr::fromJSON(const Value &json, WireEvaluate &value, Path path) {
       !map.mapOptional("confirm", options.confirm) ||
       !map.mapOptional("race_only", options.raceOnly) ||
       !map.map("max_pairs", options.maxPairs) ||
+      !map.mapOptional("quick_pairs", options.quickPairs) ||
       !map.map("gpu_seconds", options.gpuSeconds) ||
       !map.mapOptional("reference_resources", value.referenceResources) ||
       !map.mapOptional("candidate_resources", value.candidateResources))
@@ -276,6 +279,10 @@ bool fsr::fromJSON(const Value &json, WireEvaluate &value, Path path) {
     return false;
   if (options.maxPairs < 1 || options.maxPairs > maxWireSamples) {
     path.field("max_pairs").report("expected a number from 1 to 100000");
+    return false;
+  }
+  if (options.quickPairs < 0 || options.quickPairs > maxWireSamples) {
+    path.field("quick_pairs").report("expected a number from 0 to 100000");
     return false;
   }
   if (!std::isfinite(options.gpuSeconds) || options.gpuSeconds < 0) {

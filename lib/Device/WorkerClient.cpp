@@ -121,7 +121,8 @@ private:
   using OnStarted = llvm::function_ref<void(const llvm::json::Object &)>;
   llvm::Expected<Frame> converse(const Frame &request,
                                  llvm::StringRef finalEvent, std::string &phase,
-                                 OnStarted onStarted = nullptr);
+                                 OnStarted onStarted = nullptr,
+                                 std::vector<PhaseTime> *times = nullptr);
   /// Nothing where the worker was lost; `loss` says how.
   llvm::Expected<std::optional<std::vector<DummyResult>>>
   tryStrength(const StrengthRequest &request, const WireStrength &wire,
@@ -533,6 +534,7 @@ WorkerClient::readResult(const Frame &frame, const EvaluateOptions &options) {
 llvm::Expected<Outcome> WorkerClient::tryOnce(const EvaluateRequest &request,
                                               const WireEvaluate &wire) {
   std::string phase;
+  std::vector<PhaseTime> times;
   Outcome outcome;
   // The worker's own error goes to the caller; any other is a loss.
   auto lost = [&](llvm::Error error) -> llvm::Expected<Outcome> {
@@ -546,12 +548,14 @@ llvm::Expected<Outcome> WorkerClient::tryOnce(const EvaluateRequest &request,
 
   Frame frame;
   frame.header = *toJSON(wire).getAsObject();
-  llvm::Expected<Frame> answer = converse(frame, "result", phase);
+  llvm::Expected<Frame> answer =
+      converse(frame, "result", phase, nullptr, &times);
   if (!answer)
     return lost(answer.takeError());
   llvm::Expected<EvaluateResult> result = readResult(*answer, request.options);
   if (!result)
     return lost(result.takeError());
+  result->phases = std::move(times);
   outcome.result = std::move(*result);
   return std::move(outcome);
 }
@@ -559,7 +563,8 @@ llvm::Expected<Outcome> WorkerClient::tryOnce(const EvaluateRequest &request,
 llvm::Expected<Frame> WorkerClient::converse(const Frame &request,
                                              llvm::StringRef finalEvent,
                                              std::string &phase,
-                                             OnStarted onStarted) {
+                                             OnStarted onStarted,
+                                             std::vector<PhaseTime> *times) {
   auto end = Deadline::Clock::now() + timeouts.evaluate;
   auto within = [&](milliseconds time) {
     auto left =
@@ -569,10 +574,18 @@ llvm::Expected<Frame> WorkerClient::converse(const Frame &request,
   Deadline deadline = within(timeouts.firstPhase);
   if (llvm::Error error = send(request, deadline))
     return std::move(error);
+  Deadline::Clock::time_point since = Deadline::Clock::now();
   while (true) {
     llvm::Expected<Frame> answer = receive(deadline);
     if (!answer)
       return answer.takeError();
+    if (times) {
+      Deadline::Clock::time_point now = Deadline::Clock::now();
+      times->push_back(
+          {phase.empty() ? "request" : phase,
+           std::chrono::duration<double, std::milli>(now - since).count()});
+      since = now;
+    }
     std::string event = eventOf(*answer);
     if (event == finalEvent)
       return answer;

@@ -9,6 +9,8 @@
 
 #include "fsr/Search/Search.h"
 
+#include "fsr/Support/Hash.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -43,6 +45,20 @@ static PassedArgument passedFor(const KernelTask &task,
       passed.kind = PassedArgument::Float;
   }
   return passed;
+}
+
+std::string codeOf(const Build &build, const ResolvedPlan &plan) {
+  PlainPtx plain = plainPtx(build.ptx);
+  ResolvedPlan nameless = plan;
+  for (ResolvedLaunch &launch : nameless.launches)
+    if (auto known = plain.names.find(launch.kernel);
+        known != plain.names.end())
+      launch.kernel = known->second;
+  std::string how;
+  llvm::raw_string_ostream(how) << toJSON(nameless);
+  FieldHasher hasher;
+  hasher.add("code").add(build.chip).add(how).add(plain.text);
+  return hasher.digest();
 }
 
 llvm::Expected<CandidateBuild> buildCandidate(const KernelTask &task,

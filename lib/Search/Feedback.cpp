@@ -11,6 +11,7 @@
 
 #include "fsr/Search/Feedback.h"
 
+#include "Occupancy.h"
 #include "Templates.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -315,6 +316,26 @@ void addBest(const BestSoFar &best, const KernelTask &task,
         formatted("%.1f", 100 * bound / measurement.candidateMedianUs);
   }
   data["best_params"] = parametersText(trial.parameters);
+  llvm::json::Array uses;
+  for (std::string &text :
+       rateTexts(task.work, device, measurement.candidateMedianUs))
+    uses.push_back(llvm::json::Object{{"text", std::move(text)}});
+  llvm::Expected<ResolvedPlan> resolved =
+      resolvePlan(candidate.plan, task, trial.parameters, device.limits);
+  if (resolved) {
+    for (const ResolvedLaunch &launch : resolved->launches)
+      for (const KernelResources &kernel : trial.resources)
+        if (kernel.kernel == launch.kernel)
+          if (std::optional<Occupancy> occupancy =
+                  occupancyOf(kernel, launch.shape, device))
+            uses.push_back(llvm::json::Object{
+                {"text", "`" + oneLine(kernel.kernel, maxStrategy) +
+                             "`: " + describe(*occupancy, kernel)}});
+  } else {
+    // A kept trial of a device with other limits.
+    llvm::consumeError(resolved.takeError());
+  }
+  data["uses"] = std::move(uses);
   llvm::json::Array resources;
   for (const KernelResources &kernel : trial.resources)
     resources.push_back(llvm::json::Object{

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The rounds and the trial loop. A round asks for all its answers at once,
-// tries them in the order of their slots, and is over before the next one is
-// worded. An answer that was paid for is on disk before it is read, a trial
-// before the next one starts, and a record before its trial, which is made from
-// it where a kill came in between: so whatever moment the process is killed at,
-// the same call goes on from there and asks and measures nothing twice.
+// The rounds. A round asks for all its answers at once, has each one worked on
+// from the moment it is there, brings their trials to the store in the order of
+// slots, and is over before the next one is worded. An answer that was paid for
+// is on disk before it is read, a trial before the next one starts, and a
+// record before its trial, which is made from it where a kill came in between:
+// so whatever moment the process is killed at, the same call goes on from there
+// and asks and measures nothing twice.
 //
 // Every answer is first looked at quickly with each set of its parameters; only
 // the fastest set, and only where it would become the best of this search,
@@ -14,7 +15,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsr/Search/Feedback.h"
+#include "Trier.h"
+
 #include "fsr/Search/Strength.h"
 
 #include "fsr/Support/Error.h"
@@ -30,37 +32,23 @@ namespace fsr {
 
 namespace {
 
-/// How many sets of parameters of one answer may climb the whole ladder when
-/// the faster ones fall off it.
-constexpr unsigned fullTriesPerAnswer = 3;
-
-/// A candidate with resolved parameters that passed the quick look.
-struct Contender {
-  Trial trial;
-  Build build;
-  ResolvedPlan plan;
-
-  double medianUs() const {
-    return trial.measurement ? trial.measurement->candidateMedianUs : 0;
-  }
-};
-
 /// One request of a round on its way to an answer.
 struct SlotState {
   int64_t number = 0;
   std::string prompt;
   std::optional<std::string> answer;
   bool pending = false;
+  bool taken = false; ///< It is being tried.
 };
 
-class Searcher {
+class Searcher : SearchState {
 public:
-  Searcher(const KernelTask &task, const SearchOptions &options,
-           const SearchServices &services)
-      : task(task), options(options), services(services) {}
+  using SearchState::SearchState;
 
   SearchOutcome run() {
     llvm::Error error = search();
+    trier.reset(); // What still runs is waited for.
+    llvm::append_range(outcome.remarks, services.device.takeRemarks());
     if (!outcome.weak.empty()) {
       llvm::consumeError(std::move(error)); // It says the same.
       outcome.stop = SearchStop::Weak;
@@ -83,60 +71,18 @@ private:
   llvm::Error sayForecast(int64_t round, size_t width,
                           llvm::ArrayRef<ChatRequest> requests);
   llvm::Error keepTalk(int64_t round, SlotState &slot, ChatAnswer answer);
-  llvm::Error tryAnswer(int64_t round, int64_t slot, llvm::StringRef answer);
-  llvm::Expected<std::optional<Contender>>
-  quickLook(Trial trial, const Candidate &candidate);
-  llvm::Error climb(std::vector<Contender> contenders,
-                    const Candidate &candidate, bool hasWinner, unsigned tries);
-  llvm::Error keepWinner(const Contender &contender,
-                         const Candidate &candidate);
-  llvm::Expected<std::optional<Trial>> findTrial(const Trial &place);
+  llvm::Error take(int64_t round, SlotState &slot);
   llvm::Error remember(int64_t round, int64_t slot, llvm::StringRef answer);
-  llvm::Error finish(const Trial &trial);
-  llvm::Expected<EvaluateResult> evaluate(const Contender &contender, bool full,
-                                          bool confirm = false);
-  llvm::Error confirm(Contender &contender);
   llvm::Error ensureReference();
   llvm::Error ensureStrength();
   llvm::Error rehearse();
-  void consider(const Trial &trial) {
-    if (isValid(trial) && (!best || isBetter(trial, *best)))
-      best = trial;
-  }
   void summarise(RoundSummary &summary);
   bool isNearBound() const;
-  /// Before whatever runs the original first.
-  void sayChecking() {
-    if (device.isVirtual && !std::exchange(hasRun, true))
-      notify(SearchEvent::Kind::Checking, 1, 0);
-  }
-  void notify(SearchEvent::Kind kind, int64_t round, int64_t slot,
-              const Trial *trial = nullptr,
-              const RoundSummary *summary = nullptr) {
-    if (services.observer)
-      services.observer(
-          {kind, round, slot, trial, best ? &*best : nullptr, summary});
-  }
 
-  const KernelTask &task;
-  const SearchOptions &options;
-  const SearchServices &services;
-  SearchOutcome outcome;
-  DeviceDescription device;
-  std::optional<Build> reference;
-  std::optional<Build> clone; ///< In f64.
-  std::string whyNoClone;
-  /// The task with the workload that its dummies were held against.
-  std::optional<KernelTask> tested;
   std::vector<Attempt> attempts; ///< As the store has them.
-  /// By the keys of their trials; read when the first trial is not found.
-  std::optional<std::map<std::string, Record>> records;
-  std::map<std::string, unsigned> reusedFrom; ///< Trials of other devices.
-  bool hasForecast = false, isRehearsed = false, hasRun = false;
+  bool hasForecast = false, isRehearsed = false;
   unsigned roundsWithoutGain = 0;
-  /// Of this search's own candidates: what another search left in the store
-  /// must not change what this one asks and tries.
-  std::optional<Trial> best;
+  std::unique_ptr<Trier> trier;
 };
 
 llvm::Error Searcher::search() {
@@ -152,6 +98,12 @@ llvm::Error Searcher::search() {
                      "the device is a " + device.name + " (" + device.chip +
                          "), the target is " + task.target +
                          ": a winner there would not be one here");
+  SearchState &shared = *this;
+  trier = std::make_unique<Trier>(shared, [this]() -> llvm::Error {
+    if (llvm::Error error = ensureReference())
+      return error;
+    return ensureStrength();
+  });
   // Should the search be cut short, what an earlier one found is still there.
   llvm::Expected<LookUp> known =
       services.store.best(task.key, task.target, device.evidenceLevel());
@@ -164,7 +116,6 @@ llvm::Error Searcher::search() {
   if (llvm::Error error = services.store.addTask(task))
     return error;
   llvm::Error rounds = searchRounds();
-  llvm::append_range(outcome.remarks, services.device.takeRemarks());
   for (const auto &[other, count] : reusedFrom)
     outcome.remarks.push_back(
         llvm::formatv("kernel '{0}': {1} reused trials were measured on {2}, "
@@ -277,6 +228,10 @@ llvm::Error Searcher::doRound(int64_t round, unsigned width,
   std::vector<SlotState> slots(width);
   if (llvm::Error error = findAnswers(round, slots, summary))
     return error;
+  for (SlotState &slot : slots)
+    if (slot.answer)
+      if (llvm::Error error = take(round, slot))
+        return error;
   // What was answered is tried even where the provider failed for others.
   llvm::Error asking = askMissing(round, slots, summary);
   for (SlotState &slot : slots) {
@@ -286,14 +241,22 @@ llvm::Error Searcher::doRound(int64_t round, unsigned width,
           llvm::formatv("{0} r{1}-s{2}", task.name, round, slot.number).str());
       notify(SearchEvent::Kind::Pending, round, slot.number);
     }
-    if (!slot.answer)
+    if (!slot.taken)
       continue;
-    if (llvm::Error error = tryAnswer(round, slot.number, *slot.answer))
+    if (llvm::Error error = trier->conclude(slot.number))
       return llvm::joinErrors(std::move(asking), std::move(error));
     if (llvm::Error error = remember(round, slot.number, *slot.answer))
       return llvm::joinErrors(std::move(asking), std::move(error));
   }
+  trier->endRound();
   return asking;
+}
+
+llvm::Error Searcher::take(int64_t round, SlotState &slot) {
+  if (llvm::Error error = trier->take(round, slot.number, *slot.answer))
+    return error;
+  slot.taken = true;
+  return llvm::Error::success();
 }
 
 llvm::Expected<std::string> Searcher::promptOf(int64_t round, unsigned slot) {
@@ -379,7 +342,10 @@ llvm::Error Searcher::askMissing(int64_t round, std::vector<SlotState> &slots,
       slot.pending = true;
       return;
     }
-    if (llvm::Error error = keepTalk(round, slot, std::move(**result))) {
+    llvm::Error error = keepTalk(round, slot, std::move(**result));
+    if (!error)
+      error = take(round, slot); // While the others are waited for.
+    if (error) {
       // What cannot be kept is not bought.
       services.client.stopAsking();
       fail(std::move(error));
@@ -494,247 +460,6 @@ llvm::Error Searcher::remember(int64_t round, int64_t slot,
   return llvm::Error::success();
 }
 
-llvm::Error Searcher::tryAnswer(int64_t round, int64_t slot,
-                                llvm::StringRef answer) {
-  Trial trial;
-  trial.taskKey = task.key;
-  trial.isModelled = device.isVirtual;
-  trial.round = round;
-  trial.slot = slot;
-
-  std::vector<Parameters> sets;
-  llvm::Expected<Candidate> candidate = parseAnswer(answer);
-  if (candidate) {
-    trial.candidateHash = candidate->hash();
-    sets = candidate->combinations(options.parameterSets);
-  } else {
-    trial.candidateHash = sha256(answer);
-    trial.verdict = Verdict::Rejected;
-    trial.message = llvm::toString(candidate.takeError());
-    sets.emplace_back();
-  }
-
-  std::vector<Contender> contenders;
-  bool hasWinner = false;
-  unsigned fullTries = 0;
-  for (const Parameters &parameters : sets) {
-    trial.parameters = parameters;
-    llvm::Expected<std::optional<Trial>> known = findTrial(trial);
-    if (!known)
-      return known.takeError();
-    if (*known) {
-      ++outcome.reused;
-      hasWinner |= (*known)->verdict == Verdict::Accepted;
-      fullTries += (*known)->full;
-      if ((*known)->measurement && (*known)->measurement->device != device.name)
-        ++reusedFrom[(*known)->measurement->device];
-      consider(**known);
-      // Two answers of one run may hold the same kernel.
-      std::string key = (*known)->key();
-      if (llvm::none_of(outcome.trials,
-                        [&](const Trial &other) { return other.key() == key; }))
-        outcome.trials.push_back(std::move(**known));
-      continue;
-    }
-    if (!candidate)
-      return finish(trial);
-    llvm::Expected<std::optional<Contender>> contender =
-        quickLook(trial, *candidate);
-    if (!contender)
-      return contender.takeError();
-    if (*contender)
-      contenders.push_back(std::move(**contender));
-  }
-  if (contenders.empty())
-    return llvm::Error::success();
-  return climb(std::move(contenders), *candidate, hasWinner, fullTries);
-}
-
-llvm::Expected<std::optional<Contender>>
-Searcher::quickLook(Trial trial, const Candidate &candidate) {
-  auto end =
-      [&](Verdict verdict,
-          std::string message) -> llvm::Expected<std::optional<Contender>> {
-    trial.verdict = verdict;
-    trial.message = std::move(message);
-    if (llvm::Error error = finish(trial))
-      return std::move(error);
-    return std::optional<Contender>();
-  };
-
-  Contender contender;
-  llvm::Expected<CandidateBuild> built = buildCandidate(
-      task, candidate, trial.parameters, device, services.compiler);
-  if (!built)
-    return built.takeError();
-  if (!built->build)
-    return end(built->verdict, built->message);
-  contender.plan = std::move(built->plan);
-  contender.build = std::move(*built->build);
-  trial.resources = contender.build.resources;
-
-  contender.trial = std::move(trial);
-  llvm::Expected<EvaluateResult> result = evaluate(contender, /*full=*/false);
-  if (!result)
-    return result.takeError();
-  contender.trial.verdict = result->verdict;
-  contender.trial.message = std::move(result->message);
-  contender.trial.measurement = std::move(result->measurement);
-  contender.trial.evidence = std::move(result->evidence);
-  // Only these two say: equal so far, and perhaps faster.
-  if (result->verdict == Verdict::Accepted ||
-      result->verdict == Verdict::Undecided)
-    return std::optional<Contender>(std::move(contender));
-  if (llvm::Error error = finish(contender.trial))
-    return std::move(error);
-  return std::optional<Contender>();
-}
-
-/// The trial of this place that the store has. A run that was killed may have
-/// left a winner's record without it: then it is made from the record.
-llvm::Expected<std::optional<Trial>> Searcher::findTrial(const Trial &place) {
-  std::string key = place.key();
-  llvm::Expected<std::optional<Trial>> known =
-      services.store.findTrial(task.key, key);
-  if (!known || *known)
-    return known;
-  if (!records) {
-    llvm::Expected<std::vector<Record>> found =
-        services.store.findRecords(task.key, task.target);
-    if (!found)
-      return found.takeError();
-    records.emplace();
-    for (Record &record : *found)
-      records->try_emplace(record.trial().key(), std::move(record));
-  }
-  auto record = records->find(key);
-  if (record == records->end())
-    return std::optional<Trial>();
-  Trial trial = record->second.trial();
-  if (llvm::Error error = services.store.addTrial(trial))
-    return std::move(error);
-  return std::optional<Trial>(std::move(trial));
-}
-
-/// `hasWinner` and `tries`: whether a set of this candidate has climbed to the
-/// top, and how many have tried to, in a run that was ended then.
-llvm::Error Searcher::climb(std::vector<Contender> contenders,
-                            const Candidate &candidate, bool hasWinner,
-                            unsigned tries) {
-  // Of equal ones always the same, as a run that goes on must try them too.
-  llvm::sort(contenders, [](const Contender &a, const Contender &b) {
-    if (a.medianUs() != b.medianUs())
-      return a.medianUs() < b.medianUs();
-    return a.trial.parameters < b.trial.parameters;
-  });
-  bool done = hasWinner;
-  for (Contender &contender : contenders) {
-    // Times of two devices are never compared.
-    bool wouldWin =
-        !best || best->verdict != Verdict::Accepted || !best->measurement ||
-        best->measurement->device != device.name || contender.medianUs() == 0 ||
-        contender.medianUs() < 1.02 * best->measurement->candidateMedianUs;
-    if (done || !wouldWin || tries >= fullTriesPerAnswer) {
-      contender.trial.verdict = Verdict::Undecided;
-      contender.trial.message =
-          "passed the quick checks, but is not the fastest so far: not "
-          "validated in full";
-    } else {
-      ++tries;
-      llvm::Expected<EvaluateResult> result =
-          evaluate(contender, /*full=*/true);
-      if (!result)
-        return result.takeError();
-      contender.trial.verdict = result->verdict;
-      contender.trial.message = std::move(result->message);
-      if (result->measurement)
-        contender.trial.measurement = std::move(result->measurement);
-      contender.trial.full = true;
-      contender.trial.evidence = std::move(result->evidence);
-      contender.trial.evidence.toolchain = contender.build.toolchain;
-      contender.trial.evidence.sandbox = contender.build.sandbox;
-      if (contender.trial.verdict == Verdict::Accepted)
-        if (llvm::Error error = confirm(contender))
-          return error;
-      contender.trial.evidence.checks.push_back(
-          strengthCheck(task, *outcome.strength));
-      if (contender.trial.verdict == Verdict::Accepted) {
-        done = true;
-        if (llvm::Error error = keepWinner(contender, candidate))
-          return error;
-      }
-    }
-    if (llvm::Error error = finish(contender.trial))
-      return error;
-  }
-  return llvm::Error::success();
-}
-
-/// The best of several noisy times is too good: what is told of a winner is
-/// measured anew, in a process of its own. A model has no noise.
-llvm::Error Searcher::confirm(Contender &contender) {
-  if (device.isVirtual)
-    return llvm::Error::success();
-  llvm::Expected<EvaluateResult> result =
-      evaluate(contender, /*full=*/true, /*confirm=*/true);
-  if (!result)
-    return result.takeError();
-  Trial &trial = contender.trial;
-  trial.verdict = result->verdict;
-  trial.message = std::move(result->message);
-  if (result->measurement)
-    trial.measurement = std::move(result->measurement);
-  for (Check &check : result->evidence.checks)
-    if (check.name == "confirmed" || !check.passed)
-      trial.evidence.checks.push_back(std::move(check));
-  return llvm::Error::success();
-}
-
-llvm::Error Searcher::keepWinner(const Contender &contender,
-                                 const Candidate &candidate) {
-  const Trial &trial = contender.trial;
-  llvm::Expected<std::string> fatbin = services.makeFatbin(contender.build);
-  if (!fatbin)
-    return fatbin.takeError();
-  Record record;
-  record.taskKey = task.key;
-  record.target = task.target;
-  record.chip = contender.build.chip;
-  record.kernelName = task.name;
-  for (const Argument &argument : task.arguments)
-    record.argumentNames.push_back(argument.name);
-  record.candidate = candidate;
-  record.parameters = trial.parameters;
-  record.plan = contender.plan;
-  record.resources = trial.resources;
-  record.fatbin = std::move(*fatbin);
-  if (trial.measurement)
-    record.measurement = *trial.measurement;
-  record.evidence = trial.evidence;
-  record.message = trial.message;
-  record.provider = services.client.provider().str();
-  record.round = trial.round;
-  record.slot = trial.slot;
-  if (llvm::Error error = services.store.addRecord(record))
-    return error;
-  if (!outcome.winner ||
-      std::pair(record.evidence.level, record.measurement.speedupLow) >
-          std::pair(outcome.winner->evidence.level,
-                    outcome.winner->measurement.speedupLow))
-    outcome.winner = std::move(record);
-  return llvm::Error::success();
-}
-
-llvm::Error Searcher::finish(const Trial &trial) {
-  if (llvm::Error error = services.store.addTrial(trial))
-    return error;
-  outcome.trials.push_back(trial);
-  consider(trial);
-  notify(SearchEvent::Kind::Finished, trial.round, trial.slot,
-         &outcome.trials.back());
-  return llvm::Error::success();
-}
-
 llvm::Error Searcher::ensureReference() {
   if (reference)
     return llvm::Error::success();
@@ -791,30 +516,6 @@ llvm::Error Searcher::ensureStrength() {
     tested->reference.noTruePtx = whyNoClone;
   tested->workload = outcome.strength->workload;
   return llvm::Error::success();
-}
-
-llvm::Expected<EvaluateResult> Searcher::evaluate(const Contender &contender,
-                                                  bool full, bool confirm) {
-  if (llvm::Error error = ensureReference())
-    return std::move(error);
-  if (llvm::Error error = ensureStrength())
-    return std::move(error);
-  EvaluateRequest request;
-  request.task = &*tested;
-  request.referenceImage = device.imageOf(*reference);
-  request.candidateImage = device.imageOf(contender.build);
-  request.referencePtx = reference->ptx;
-  request.candidatePtx = contender.build.ptx;
-  if (clone)
-    request.cloneImage = device.imageOf(*clone);
-  request.referenceResources = reference->resources;
-  request.candidateResources = contender.build.resources;
-  request.plan = contender.plan;
-  request.options.seed = options.seed;
-  request.options.full = full;
-  request.options.confirm = confirm;
-  sayChecking();
-  return services.device.evaluate(request);
 }
 
 } // namespace

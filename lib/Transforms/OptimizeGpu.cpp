@@ -96,6 +96,11 @@ llvm::Error OptimizeGpuPass::checkOptions() {
                             "option " + count.name + ": got " +
                                 llvm::Twine(count.value) + ", wanted 1 to " +
                                 llvm::Twine(count.most));
+  if (compileJobs > 256)
+    return fsr::makeError(ErrorKind::BadInput,
+                          "option compile-jobs: got " +
+                              llvm::Twine(unsigned(compileJobs)) +
+                              ", wanted 0 to 256");
   if (!(solStop >= 0 && solStop <= 1))
     return fsr::makeError(ErrorKind::BadInput,
                           llvm::formatv("option sol-stop: got {0}, wanted 0 to "
@@ -173,6 +178,7 @@ fsr::SearchOptions OptimizeGpuPass::searchOptions() {
   options.patience = patience;
   options.solStop = solStop;
   options.parameterSets = parameterSets;
+  options.compileJobs = compileJobs;
   options.seed = seed;
   options.prompts = prompts;
   options.replayStrict = replayStrict;

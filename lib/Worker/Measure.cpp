@@ -166,7 +166,9 @@ llvm::Expected<bool> Evaluation::checkPhysics() {
 llvm::Expected<bool> Evaluation::quickTimes(std::vector<double> originals,
                                             std::vector<double> candidates) {
   size_t wanted = originalUs < quickShortUs ? quickMostPairs : originals.size();
-  while (originals.size() < wanted) {
+  if (request.options.quickPairs > 0)
+    wanted = std::min<size_t>(request.options.quickPairs, 4096);
+  while (originals.size() < wanted && budgetLeftMs() > 0) {
     for (Who who : {Who::Original, Who::Candidate}) {
       llvm::Error error =
           who == Who::Original ? beginOriginal(1) : beginCandidate(1);

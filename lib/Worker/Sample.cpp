@@ -29,6 +29,8 @@ double microsecondsSince(Clock::time_point start) {
 /// and one that stands between two of them takes turns.
 constexpr double steadyMs = 200, steadySpread = 0.015;
 constexpr double longestWarmUpMs = 1000;
+/// Of a quick look, whose pairs only rank, and of which there are many.
+constexpr double quickWarmUpMs = 60, quickBusyMs = 10;
 
 /// Width of what all but the outermost twentieths lie in, relative.
 double spreadOf(std::vector<double> values) {
@@ -142,8 +144,11 @@ llvm::Error Evaluation::warmUp() {
   TimingSession &session = helpers.timing();
   Clock::time_point start = Clock::now();
   double known = session.steadyMhz(start);
+  bool isQuick = !request.options.full, isBusy = session.isBusy(start);
   double longest = std::min(
       session.isUnsteady(start) ? steadyMs : longestWarmUpMs, budgetMs / 10);
+  if (isQuick)
+    longest = std::min(longest, isBusy ? quickBusyMs : quickWarmUpMs);
   struct Taken {
     double at, microseconds, clockMhz;
   };
@@ -173,6 +178,8 @@ llvm::Error Evaluation::warmUp() {
       steadyClock = true;
       break;
     }
+    if (isQuick && isBusy && now > 0 && spreadOf(last) <= steadySpread)
+      break;
     if (passed >= steadyMs) {
       size_t first = 0;
       while (all[first].at < passed - steadyMs)

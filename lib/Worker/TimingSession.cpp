@@ -18,6 +18,7 @@ namespace {
 constexpr auto noiseLasts = std::chrono::minutes(5);
 /// After this an idle GPU may have lowered its clock.
 constexpr auto warmthLasts = std::chrono::seconds(1);
+constexpr auto busyLasts = std::chrono::milliseconds(500);
 constexpr auto unrestLasts = std::chrono::minutes(1);
 } // namespace
 
@@ -47,6 +48,10 @@ void TimingSession::setNoise(const Class &of, double noise,
 
 double TimingSession::steadyMhz(Clock::time_point now) const {
   return now - lastSample <= warmthLasts ? steady : 0;
+}
+
+bool TimingSession::isBusy(Clock::time_point now) const {
+  return now - lastSample <= busyLasts;
 }
 
 bool TimingSession::isUnsteady(Clock::time_point now) const {

@@ -39,6 +39,8 @@ public:
   double steadyMhz(Clock::time_point now) const;
   void setSteady(double mhz) { steady = mhz; }
   void touch(Clock::time_point now) { lastSample = now; }
+  /// It was timing just now, so its clock is up.
+  bool isBusy(Clock::time_point now) const;
   /// It was waited for long enough, and not long ago.
   bool isUnsteady(Clock::time_point now) const;
   void setUnsteady(Clock::time_point now) { unsteadyAt = now; }

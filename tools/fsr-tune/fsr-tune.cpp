@@ -65,8 +65,8 @@ cl::opt<bool> json("json", cl::desc("One JSON object in place of the table"),
 cl::opt<std::string>
     device("device", cl::init("auto"), cl::value_desc("SPEC"),
            cl::desc("cuda, cuda:N, cuda:N+M, virtual, virtual:CHIP, "
-                    "exec:COMMAND, or several with commas (default: cuda where a driver reports a GPU, "
-                    "virtual else)"),
+                    "exec:COMMAND, or several with commas (default: cuda where "
+                    "a driver reports a GPU, virtual else)"),
            cl::sub(search), cl::sub(check), cl::cat(category));
 cl::opt<bool> allowUnsandboxed(
     "allow-unsandboxed",
@@ -117,6 +117,11 @@ cl::opt<unsigned>
     parameterSets("parameter-sets", cl::init(defaults.parameterSets),
                   cl::desc("Sets of parameters an answer (default 16)"),
                   cl::sub(search), cl::cat(category));
+cl::opt<unsigned>
+    compileJobs("compile-jobs", cl::init(defaults.compileJobs),
+                cl::desc("Candidates compiled at the same time; 0: as many as "
+                         "there are processors (default 0)"),
+                cl::sub(search), cl::cat(category));
 cl::opt<std::string> prompts("prompts", cl::value_desc("FOLDER"),
                              cl::desc("Templates in place of the embedded "
                                       "ones"),
@@ -177,6 +182,7 @@ static llvm::Expected<int> runSearchCommand(const KernelTask &task) {
        {std::tuple("width", uint64_t(width), 1, 64),
         std::tuple("rounds", uint64_t(rounds), 1, 64),
         std::tuple("parameter-sets", uint64_t(parameterSets), 1, 256),
+        std::tuple("compile-jobs", uint64_t(compileJobs), 0, 256),
         std::tuple("in-flight", uint64_t(inFlight), 1, 64),
         std::tuple("llm-timeout", uint64_t(llmTimeout), 1, 86400)})
     if (llvm::Error error = checkRange(name, value, low, high))
@@ -208,6 +214,7 @@ static llvm::Expected<int> runSearchCommand(const KernelTask &task) {
   options.search.patience = patience;
   options.search.solStop = solStop;
   options.search.parameterSets = parameterSets;
+  options.search.compileJobs = compileJobs;
   options.search.seed = seed;
   options.search.prompts = prompts;
   options.search.replayStrict = replayStrict;

@@ -127,6 +127,9 @@ struct Trial {
   std::vector<KernelResources> resources;
   std::optional<Measurement> measurement;
   Evidence evidence;
+  /// Digest of its code and launches without names and comments: trials that
+  /// share it run the same. Empty where there is no code.
+  std::string code;
 
   /// Task, source, parameters, and whether modelled: the name under which a
   /// trial is reused.
@@ -152,7 +155,8 @@ struct Record {
   std::string fatbin; ///< Bytes: the cubin and its PTX.
   Measurement measurement;
   Evidence evidence;
-  std::string message;  ///< As in its trial.
+  std::string message; ///< As in its trial; the same of `code`.
+  std::string code;
   std::string provider; ///< Of the LLM: "exchange", "openai:MODEL".
   int64_t round = 0, slot = 0;
 

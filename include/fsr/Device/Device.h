@@ -72,6 +72,9 @@ struct EvaluateOptions {
   /// the evidence is worth nothing. For studies of the race.
   bool raceOnly = false;
   int64_t maxPairs = 128;
+  /// Of the quick rung, which is a few pairs else: so many, to rank what is
+  /// close together.
+  int64_t quickPairs = 0;
   double gpuSeconds = 0; ///< 0: no limit.
 };
 
@@ -106,11 +109,19 @@ struct StrengthRequest {
   std::function<void(const StrengthProgress &)> progress = nullptr;
 };
 
+struct PhaseTime {
+  std::string phase;
+  double milliseconds = 0;
+};
+
 struct EvaluateResult {
   Verdict verdict = Verdict::Rejected;
   std::string message;
   std::optional<Measurement> measurement;
   Evidence evidence;
+  /// Where the time went, from one word of the worker to the next; of the last
+  /// try. Seen from this side: a worker does not tell it.
+  std::vector<PhaseTime> phases;
 };
 
 /// May be called from several threads at once. An answer comes whole from one

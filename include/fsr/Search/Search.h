@@ -39,6 +39,7 @@ struct SearchOptions {
   /// none does.
   double solStop = 0.95;
   size_t parameterSets = 16; ///< At most so many a candidate.
+  unsigned compileJobs = 0;  ///< Compiles at once; 0: one a processor.
   uint64_t seed = 0;
   std::string prompts; ///< Folder of templates; empty: the embedded ones.
   /// A talk in the store whose prompt differs from today's is an error, not a
@@ -159,6 +160,10 @@ struct CandidateBuild {
   Verdict verdict = Verdict::Rejected; ///< Where there is no build.
   std::string message;
 };
+
+/// A digest of what a build runs and how: the same for candidates that differ
+/// in names, comments and layout only.
+std::string codeOf(const Build &build, const ResolvedPlan &plan);
 
 /// Resolves the plan, judges the guards and compiles, for one set of
 /// parameters.

@@ -14,6 +14,7 @@
 #include "fsr/Core/Trial.h"
 
 #include <chrono>
+#include <map>
 #include <memory>
 
 namespace fsr {
@@ -68,6 +69,7 @@ class Compiler {
 public:
   virtual ~Compiler();
 
+  /// Safe to call from several threads at once.
   virtual llvm::Expected<CompileOutcome>
   compile(const CompileRequest &request) = 0;
 };
@@ -91,6 +93,16 @@ llvm::Expected<Build> assemblePtx(const Toolkit &toolkit, llvm::StringRef ptx,
 /// One fat binary with the cubin and its PTX.
 llvm::Expected<std::string> makeFatbin(const Toolkit &toolkit,
                                        const Build &build);
+
+/// PTX without comments, debug information and the names that its author
+/// chose.
+struct PlainPtx {
+  std::string text;
+  /// What each name of a function, variable or parameter became.
+  std::map<std::string, std::string> names;
+};
+/// Any text is taken. Texts that become equal are the same code.
+PlainPtx plainPtx(llvm::StringRef ptx);
 
 /// Parses `ptxas -v` output (also found in NVRTC's log).
 std::vector<KernelResources> parseResourceReport(llvm::StringRef log);

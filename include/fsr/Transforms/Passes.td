@@ -118,6 +118,9 @@ def OptimizeGpuPass : Pass<"fsr-optimize-gpu", "::mlir::ModuleOp"> {
            "Share of the hardware bound at which the search ends; 0: none.">,
     Option<"parameterSets", "parameter-sets", "unsigned", /*default=*/"16",
            "Combinations of tunable parameters tried a candidate, 1 to 256.">,
+    Option<"compileJobs", "compile-jobs", "unsigned", /*default=*/"0",
+           "Candidates compiled at the same time, 1 to 256; 0: as many as there "
+           "are processors. Changes nothing but the time.">,
     Option<"seed", "seed", "uint64_t", /*default=*/"0",
            "Seed of the run; inputs are drawn from it and the binary's hash.">,
     Option<"prompts", "prompts", "std::string", /*default=*/"\"\"",

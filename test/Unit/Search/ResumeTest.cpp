@@ -183,6 +183,10 @@ protected:
       EXPECT_FALSE(answered.count(place)) << "asked again: " << place;
   }
 
+  /// A search that is killed after each call of the store in turn, and goes on
+  /// then. How many trials the whole one has, and who wins.
+  void killEverywhere(size_t trials, int64_t slot);
+
   /// Another search in a copy of what `run` left.
   SearchOutcome again(const SearchOptions &with) {
     TemporaryFolder copy;
@@ -213,15 +217,15 @@ protected:
 
 using Places = std::vector<std::string>;
 
-TEST_F(ResumeTest, KilledAfterAnyCallOfTheStore) {
+void ResumeTest::killEverywhere(size_t trials, int64_t slot) {
   auto open = [](const std::string &path) {
     return llvm::cantFail(openStore(path, StoreMode::Search));
   };
   DyingStore counting(open(folder.path), ~0u);
   SearchOutcome whole = runWith(counting, client);
   ASSERT_EQ(whole.trouble, "");
-  ASSERT_EQ(whole.trials.size(), 10u);
-  EXPECT_EQ(whole.winner->slot, 2);
+  ASSERT_EQ(whole.trials.size(), trials);
+  EXPECT_EQ(whole.winner->slot, slot);
   std::map<std::string, std::string> wanted = tree(folder.path);
   std::vector<std::string> wantedKeys = keys(whole);
   std::sort(wantedKeys.begin(), wantedKeys.end());
@@ -250,6 +254,20 @@ TEST_F(ResumeTest, KilledAfterAnyCallOfTheStore) {
     if (HasFailure())
       break;
   }
+}
+
+TEST_F(ResumeTest, KilledAfterAnyCallOfTheStore) { killEverywhere(10, 2); }
+
+// Trials say how far the race was, and which code they are.
+TEST_F(ResumeTest, KilledInARaceAndWithCodeThatComesTwice) {
+  client.answers = {
+      {"r1-s1", answer("a", "{\"TIME\": [70, 71, 72, 73, 74, 75, 200, 77, 78, "
+                            "79, 80]}")},
+      {"r1-s2", answer("b time=60 /* once */")},
+      {"r2-s1",
+       answer("pretends /* all */", "{\"TIME\": [50, 51, 52, 53, 54, 55]}")},
+      {"r2-s2", answer("b time=60 /* again */")}};
+  killEverywhere(19, 2);
 }
 
 // Run after run comes one write further than the one before.

@@ -18,12 +18,15 @@
 
 #include "../Support/TemporaryFolder.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include "gtest/gtest.h"
 
+#include <atomic>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <set>
 
 namespace fsr {
@@ -124,11 +127,14 @@ inline std::string imageOf(llvm::StringRef source,
 
 class FakeCompiler final : public Compiler {
 public:
-  unsigned compiles = 0;
+  std::atomic<unsigned> compiles{0};
+  std::function<void(const CompileRequest &)> before; ///< On many threads.
 
   llvm::Expected<CompileOutcome>
   compile(const CompileRequest &request) override {
     ++compiles;
+    if (before)
+      before(request);
     CompileOutcome outcome;
     if (llvm::StringRef(request.source).contains("broken")) {
       outcome.message = "line 1: expected a ``` semicolon";
@@ -137,7 +143,8 @@ public:
     Build build;
     build.cubin = imageOf(request.source, request.parameters);
     build.toolchain = "fake 1.0";
-    build.ptx = "as PTX: " + build.cubin;
+    // Comments would be no part of the code.
+    build.ptx = "as PTX: " + llvm::join(llvm::split(build.cubin, "//"), "--");
     build.chip = request.chip;
     KernelResources resources;
     resources.kernel = "k";
@@ -156,6 +163,13 @@ public:
   std::vector<std::string> workloads; ///< The fills that were tested.
   std::string fault;                  ///< What a probe finds.
   std::vector<std::string> images;    ///< As they were evaluated.
+  std::vector<int64_t> quickPairs;    ///< Of the quick looks.
+  std::mutex mutex;
+  unsigned atOnce = 1;
+  std::string failsAt; ///< Where an image has this, the device is gone.
+  std::function<void(const EvaluateRequest &)> before; ///< On many threads.
+
+  unsigned slots() const override { return atOnce; }
 
   FakeDevice() {
     description.name = "Fake GPU";
@@ -178,12 +192,19 @@ public:
   }
   llvm::Expected<EvaluateResult>
   evaluate(const EvaluateRequest &request) override {
+    if (before)
+      before(request);
+    std::lock_guard<std::mutex> lock(mutex);
+    if (!request.options.full)
+      quickPairs.push_back(request.options.quickPairs);
     ++(request.options.confirm ? confirmed
        : request.options.full  ? full
                                : quick);
     images.push_back(request.candidateImage);
     EvaluateResult result;
     llvm::StringRef image = request.candidateImage;
+    if (!failsAt.empty() && image.contains(failsAt))
+      return makeError(ErrorKind::Unavailable, "the device is gone");
     EXPECT_EQ(image.starts_with("as PTX: "), description.isVirtual);
     EXPECT_EQ(request.referenceImage,
               description.isVirtual ? "reference PTX" : "reference");
@@ -204,8 +225,10 @@ public:
       time *= 1.2;
     Measurement measurement;
     measurement.device = description.name;
-    measurement.originalUs = {originalUs, originalUs};
-    measurement.candidateUs = {time, time};
+    // As many pairs as were asked for, so that a store shows which.
+    size_t pairs = std::max<int64_t>(2, request.options.quickPairs);
+    measurement.originalUs.assign(pairs, originalUs);
+    measurement.candidateUs.assign(pairs, time);
     measurement.originalMedianUs = originalUs;
     measurement.candidateMedianUs = time;
     measurement.speedup = originalUs / time;

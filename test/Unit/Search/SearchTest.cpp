@@ -126,6 +126,9 @@ TEST_F(SearchTest, LaterPromptsCarryTheBestEver) {
   task.work.bytesRead = 4096;
   device.description.memoryClockKhz = 1000;
   device.description.memoryBusBits = 4096; // 1.024 GB/s: 4 µs.
+  device.description.registersPerMultiprocessor = 65536;
+  device.description.sharedBytesPerMultiprocessor = 233472;
+  device.description.threadsPerMultiprocessor = 2048;
   client.answers = {{"r1-s1", answer("time=50", "{}", "the first way")},
                     {"r1-s2", answer("x", "{\"TIME\": [40, 45, 60]}", "swept")},
                     {"r2-s1", answer("time=70", "{}", "a slower way")},
@@ -144,6 +147,10 @@ TEST_F(SearchTest, LaterPromptsCarryTheBestEver) {
   EXPECT_TRUE(has(second, "The hardware bound is 4.00 µs: it reaches 10.0 %"))
       << second;
   EXPECT_TRUE(has(second, "Chosen parameters: TIME = 40"));
+  EXPECT_TRUE(has(second, "- It moves 0.1 GB/s, 10.0 % of the theoretical "
+                          "peak\n"))
+      << second;
+  EXPECT_TRUE(has(second, "- `k`: 24 blocks of 32 threads fit"));
   EXPECT_TRUE(has(second, "| `k` | 77 | 0 | 0 | 0 | 0 |"));
   EXPECT_TRUE(has(second, "void k(float *x) { // x"));
   EXPECT_TRUE(has(second, "\"params\": {\"TIME\":[40,45,60]}"));

@@ -85,6 +85,32 @@ TEST(MeasureTest, AQuickLookDropsWhatIsSlower) {
   measured(trying, Verdict::NotFaster);
 }
 
+TEST(MeasureTest, AQuickLookTakesThePairsThatItIsAskedFor) {
+  Trying trying;
+  trying.options.full = false;
+  EXPECT_EQ(measured(trying, Verdict::Undecided).measurement->originalUs.size(),
+            9u);
+  trying.options.quickPairs = 16;
+  EXPECT_EQ(measured(trying, Verdict::Undecided).measurement->originalUs.size(),
+            16u);
+}
+
+TEST(MeasureTest, AQuickLookFindsTheDeviceWarmFromTheOneBefore) {
+  Trying trying;
+  trying.backend.jitter = 0;
+  trying.options.full = false;
+  RunningWorker worker(trying.backend);
+  std::vector<size_t> launches;
+  for (unsigned i = 0; i < 3; ++i) {
+    size_t before = trying.backend.launches;
+    ASSERT_TRUE(trying.runOnce(worker).result);
+    launches.push_back(trying.backend.launches - before);
+  }
+  worker.finish();
+  EXPECT_GT(launches[0], launches[1] + 20) << "60 ms";
+  EXPECT_EQ(launches[1], launches[2]) << "five samples of one clock";
+}
+
 TEST(MeasureTest, EqualIsNeverAccepted) {
   Trying trying;
   trying.candidate.microseconds = 100;
@@ -242,7 +268,7 @@ TEST(MeasureTest, PairsWhoseClockChangedInsideAreDropped) {
 
 TEST(MeasureTest, AWarmDeviceIsNotWarmedAgain) {
   Trying trying;
-  trying.options.full = false;
+  trying.candidate.microseconds = 300; // Screened, so there is no race.
   RunningWorker worker(trying.backend);
   auto timed = [&] {
     auto start = std::chrono::steady_clock::now();
