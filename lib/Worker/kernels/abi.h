@@ -59,7 +59,7 @@ enum FsrMode { FsrBits, FsrValue, FsrBound };
 struct FsrFill {
   FsrU64 to, count, seed;
   FsrU64 other; // Seed of what `changed` and `kept` are of.
-  FsrU64 row; // Elements a row, for the one-hot and the Gram family.
+  FsrU64 row;   // Elements a row, for the one-hot and the Gram family.
   double a, b, c;
   double perturb; // Each value is scaled by 1 + or - this.
   double changed; // Share of the elements that are as under another seed.
@@ -79,7 +79,8 @@ struct FsrCompare {
   FsrU64 result;     // FsrDifference, cleared before.
   FsrU64 count, row, poison;
   double factor, tiny;
-  double ceiling; // The original's values from here on are not compared; 0: all.
+  double
+      ceiling; // The original's values from here on are not compared; 0: all.
   FsrLayout layout;
   FsrU32 element, mode, hasPoison;
 };
@@ -106,8 +107,8 @@ struct FsrPlay {
 
 struct FsrDifference {
   FsrU64 failing, bitsDiffer, unwritten;
-  FsrU64 first; // Index of the first failing element; all ones: none.
-  FsrU64 worst; // Bits of the largest error over what is allowed.
+  FsrU64 first;   // Index of the first failing element; all ones: none.
+  FsrU64 worst;   // Bits of the largest error over what is allowed.
   FsrU64 skipped; // Not compared, though the bits differ.
 };
 
