@@ -46,8 +46,8 @@ def at(report, path):
     return report
 
 
-OPTIONAL = {"detail", "record", "measurement", "evidence", "stopped", "best_before", "best_after",
-            "full", "modelled", "sandbox", "strength"}
+OPTIONAL = {"code", "detail", "record", "measurement", "evidence", "stopped", "best_before",
+            "best_after", "full", "modelled", "sandbox", "strength"}
 
 
 def broken_forms(report):
