@@ -40,7 +40,9 @@ TEST_F(SearchTest, ARoundIsOneBatchTriedInTheOrderOfSlots) {
   ASSERT_TRUE(outcome.winner);
   EXPECT_EQ(outcome.winner->slot, 2);
   EXPECT_EQ(device.quick, 3u);
-  EXPECT_EQ(device.full, 2u);
+  // An idle device may let one climb before its turn, for nothing.
+  EXPECT_GE(device.full, 2u);
+  EXPECT_LE(device.full, 3u);
   ASSERT_EQ(outcome.rounds.size(), 1u);
   EXPECT_EQ(outcome.rounds[0].asked, 3u);
   EXPECT_FALSE(outcome.rounds[0].before);
