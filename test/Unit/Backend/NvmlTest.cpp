@@ -38,7 +38,7 @@ TEST(Nvml, OthersAreCountedInAContainerToo) {
 TEST(Nvml, NoLibraryIsOneLine) {
   auto state = Nvml::open("0000:1B:00.0");
   if (state)
-    GTEST_SKIP() << "this host has the library, and that GPU";
+    GTEST_SKIP() << "needs a host where NVML does not load or has no GPU there";
   std::string why = llvm::toString(state.takeError());
   EXPECT_EQ(why.rfind("no NVML: ", 0), 0u) << why;
   EXPECT_EQ(why.find('\n'), std::string::npos) << why;
