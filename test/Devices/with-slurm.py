@@ -15,32 +15,15 @@ named and killed. The status is COMMAND's, or 1 where something was left.
 
 import os
 import pathlib
-import shutil
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import time
 
-SYSTEM = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+from services import end_all, find, free_ports, tagged, until
 
-
-def find(name):
-    path = shutil.which(name, path=os.environ.get("PATH", "") + ":" + SYSTEM)
-    if not path:
-        sys.exit(f"with-slurm: there is no {name}; tools/dev/setup installs it")
-    return path
-
-
-def free_ports(count):
-    listeners = [socket.socket() for _ in range(count)]
-    for listener in listeners:
-        listener.bind(("127.0.0.1", 0))
-    ports = [listener.getsockname()[1] for listener in listeners]
-    for listener in listeners:
-        listener.close()
-    return ports
+# What Slurm gives to a job; the command itself has the tag too.
+JOB = b"SLURM_JOB_ID="
 
 
 def write_files(folder):
@@ -115,38 +98,10 @@ class Daemons:
                        for path in sorted(self.folder.glob("*.log")))
 
 
-def until(seconds, holds):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if holds():
-            return True
-        time.sleep(0.1)
-    return False
-
-
 def is_idle(environment):
     asked = subprocess.run([find("sinfo"), "-h", "-o", "%T"], env=environment,
                            capture_output=True, text=True, check=False)
     return asked.stdout.strip() == "idle"
-
-
-def tagged(tag):
-    """Processes with the tag in their environment, by id, with their command lines;
-    not this process's own child, which has another."""
-    found = {}
-    for entry in pathlib.Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            words = (entry / "environ").read_bytes().split(b"\0")
-            if f"FSR_TEST_TAG={tag}".encode() in words and \
-                    any(word.startswith(b"SLURM_JOB_ID=") for word in words):
-                line = (entry / "cmdline").read_bytes()
-                if line:  # Not one that has ended.
-                    found[int(entry.name)] = line.replace(b"\0", b" ").decode()
-        except OSError:
-            pass  # It ended, or is somebody else's.
-    return found
 
 
 def main():
@@ -171,18 +126,15 @@ def main():
             if not is_idle(environment):
                 sys.exit("with-slurm: the node does not come up\n" + daemons.logs())
             status = subprocess.run(sys.argv[1:], env=environment, check=False).returncode
-            until(15, lambda: not tagged(tag))
-            left = tagged(tag)
+            until(15, lambda: not tagged(tag, also=JOB))
+            left = tagged(tag, also=JOB)
             if status:
                 print(daemons.logs(), file=sys.stderr)
         finally:
             subprocess.run([find("scancel"), "-f", "-s", "KILL", "-u", "root"],
                            env=environment, check=False, capture_output=True)
             daemons.stop()
-    for pid, line in left.items():
-        print(f"with-slurm: left behind: {line}")
-        os.kill(pid, signal.SIGKILL)
-    return status or (1 if left else 0)
+    return status or int(end_all(left))
 
 
 if __name__ == "__main__":

@@ -19,27 +19,13 @@ import os
 import pathlib
 import pwd
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 
-SYSTEM = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-
-def find(name):
-    path = shutil.which(name, path=os.environ.get("PATH", "") + ":" + SYSTEM)
-    if not path:
-        sys.exit(f"with-sshd: there is no {name}; tools/dev/setup installs it")
-    return path
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+from services import SYSTEM, end_all, find, free_ports, tagged, until
 
 
 def make_key(path):
@@ -69,7 +55,7 @@ SetEnv PATH={path}:{SYSTEM} FSR_TEST_TAG={tag}
                                   encoding="utf-8")
     (folder / "ssh_config").write_text(f"""
 Host nowhere
-  Port {free_port()}
+  Port {free_ports(1)[0]}
 Host gpu7 gpu8
   Port {port}
 Host *
@@ -88,22 +74,6 @@ Host *
     wrapper.write_text(f'#!/bin/sh\nexec {find("ssh")} -F {folder}/ssh_config "$@"\n',
                        encoding="utf-8")
     wrapper.chmod(0o755)
-
-
-def tagged(tag):
-    """Processes with the tag in their environment, by id, with their command lines."""
-    found = {}
-    for entry in pathlib.Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            if f"FSR_TEST_TAG={tag}".encode() in (entry / "environ").read_bytes():
-                line = (entry / "cmdline").read_bytes()
-                if line:  # Not one that has ended.
-                    found[int(entry.name)] = line.replace(b"\0", b" ").decode()
-        except OSError:
-            pass  # It ended, or is somebody else's.
-    return found
 
 
 def wait_for_server(port, server):
@@ -128,7 +98,7 @@ def main():
     if os.getuid() == 0:
         os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
-        folder, port, tag = pathlib.Path(name), free_port(), os.path.basename(name)
+        folder, port, tag = pathlib.Path(name), free_ports(1)[0], os.path.basename(name)
         write_files(folder, port, tag, args.path)
         # Its own path, since it starts itself anew for each connection.
         server = subprocess.Popen(
@@ -140,17 +110,12 @@ def main():
             environment["PATH"] = f"{folder}/bin:{environment['PATH']}"
             environment["FSR_TEST_REMOTE_TAG"] = tag
             status = subprocess.run(args.command, env=environment, check=False).returncode
-            end = time.monotonic() + 10
-            while tagged(tag) and time.monotonic() < end:
-                time.sleep(0.1)
+            until(10, lambda: not tagged(tag))
             left = tagged(tag)
         finally:
             server.terminate()
             server.wait()
-    for pid, line in left.items():
-        print(f"with-sshd: left behind: {line}")
-        os.kill(pid, signal.SIGKILL)
-    return status or (1 if left else 0)
+    return status or int(end_all(left))
 
 
 if __name__ == "__main__":
