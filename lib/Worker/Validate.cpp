@@ -319,7 +319,8 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
     placedShifted = set.shifted;
   }
   buffers->share(set);
-  buffers->drawPoison(random());
+  // A dummy is none to be kept from knowing it, and known answers hold it.
+  buffers->drawPoison(dummy ? set.seed : random());
   if (llvm::Error error = buffers->forgetAnswer())
     return std::move(error);
   if (!originalKnown)
@@ -558,7 +559,6 @@ Evaluation::compareConditioned(llvm::ArrayRef<const TaskBuffer *> beyond,
   // Per failing buffer: the candidate's result, and the original's.
   std::vector<std::pair<DevicePointer, DevicePointer>> kept;
   std::vector<DevicePointer> copies;
-  uint64_t rows = 1;
   for (const TaskBuffer *buffer : beyond) {
     auto copy = buffers->extra(buffer->extent);
     if (!copy)
@@ -568,14 +568,6 @@ Evaluation::compareConditioned(llvm::ArrayRef<const TaskBuffer *> beyond,
     copies.push_back(*copy);
     kept.push_back(candidateInStash ? std::make_pair(buffer->stash, *copy)
                                     : std::make_pair(*copy, buffer->stash));
-    rows = std::max<uint64_t>(rows,
-                              buffer->argument->numElements() / buffer->row());
-  }
-  if (!noiseMaxima) {
-    auto maxima = buffers->extra(rows * 8);
-    if (!maxima)
-      return maxima.takeError();
-    noiseMaxima = *maxima;
   }
   InputSet moved = set;
   moved.perturb = set.conditioning;
