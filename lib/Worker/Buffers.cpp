@@ -503,8 +503,14 @@ llvm::Expected<int64_t> TaskBuffers::spreadOutputs(int64_t wanted) {
   for (const TaskBuffer &buffer : all)
     if (buffer.poisoned())
       bytesOfSet += llvm::alignTo(buffer.extent, naturalAlignment);
-  if (bytesOfSet)
-    wanted = std::min<int64_t>(wanted, 1 + spreadBytes / bytesOfSet);
+  if (bytesOfSet) {
+    auto free = helpers.backend().freeMemory();
+    if (!free)
+      return free.takeError();
+    // The plan's scratch is allocated once more while a launch is timed.
+    uint64_t room = std::min<uint64_t>(spreadBytes, *free / 2);
+    wanted = std::min<int64_t>(wanted, 1 + room / bytesOfSet);
+  }
   while (int64_t(outputSets.size()) + 1 < wanted) {
     std::vector<DevicePointer> set(all.size());
     for (size_t i = 0; i < all.size(); ++i) {

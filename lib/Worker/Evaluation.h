@@ -327,6 +327,7 @@ private:
   InputSet timingSet;
   size_t timingCase = 0; ///< Of the workload.
   unsigned timingSets = 0;
+  unsigned timedChecks = 0; ///< Pairs whose candidate's output was compared.
   bool steadyClock = true;
   std::string noConditions; ///< Why the device's state is not known.
   Deadline::Clock::time_point timingStart;

@@ -564,6 +564,7 @@ llvm::Expected<DummyResult> Evaluation::tryDummy(const Dummy &one,
       return goesOn.takeError();
     if (llvm::Error error = buffers->dropSince(pieces))
       return std::move(error);
+    firstCopies.clear(); // They were among the pieces.
     if (*goesOn) {
       told.passedQuick = true;
       continue;

@@ -451,6 +451,49 @@ TEST_F(ValidateTest, NoiseIsNoMatterOfOneMove) {
   expect(Verdict::Mismatch, "differs from the original");
 }
 
+/// The second output needs more memory for its noise than the first did.
+TEST_F(ValidateTest, OutputsMayBeIllConditionedOneAfterTheOther) {
+  trying.task.work.exactOnIntegers = false;
+  trying.task.work.accumulation = testColumns;
+  trying.task.arguments.push_back(
+      bufferArgument("m", ElementType::F32, {1, testColumns}, Access::Write));
+  trying.task.workload[0].fills = {*FillRecipe::parse("equal(0.7)"), {}, {}};
+  trying.plan.launches[0].args = {"x", "y", "m"};
+  auto normalise = [](float *x, float *y, int64_t rows, bool moved) {
+    for (int64_t r = 0; r < rows; ++r) {
+      float *in = x + r * testColumns;
+      float mean = 0, square = 0;
+      for (int64_t c = 0; c < testColumns; ++c)
+        mean += in[c] / 3.0f;
+      mean = mean / testColumns * 3.0f;
+      if (moved && mean != 0 && std::isfinite(mean))
+        mean = std::nextafter(mean, 1e30f);
+      for (int64_t c = 0; c < testColumns; ++c)
+        square += (in[c] - mean) * (in[c] - mean);
+      for (int64_t c = 0; c < testColumns; ++c)
+        y[r * testColumns + c] =
+            (in[c] - mean) / std::sqrt(square / testColumns + 1e-10f);
+    }
+  };
+  trying.original.body = [=](Params params) {
+    normalise(pointerOf(params, 1), pointerOf(params, 8), testRows, false);
+    normalise(pointerOf(params, 1), pointerOf(params, 15), 1, false);
+    return 0;
+  };
+  trying.candidate.body = [=](Params params) {
+    float *x = pointerOf(params, 0);
+    bool isFirst = x[0] == 0.7f && x[1] == x[0];
+    normalise(x, pointerOf(params, 1), testRows, !isFirst);
+    normalise(x, pointerOf(params, 2), 1, isFirst);
+    return 0;
+  };
+  expect(Verdict::Undecided, "");
+  for (llvm::StringRef name : {"workload-inputs", "input-battery"})
+    EXPECT_TRUE(llvm::StringRef(findCheck(last, name)->detail)
+                    .contains("ill-conditioned"))
+        << name.str();
+}
+
 TEST_F(ValidateTest, NonFiniteResultsMustBeOfOneKind) {
   trying.task.work.exactOnIntegers = false;
   trying.task.workload[0].fills[0] = *FillRecipe::parse("integers(0, 3)");
