@@ -320,7 +320,7 @@ private:
   /// What the first of two runs gave: hashes, and copies by written buffer.
   std::vector<uint64_t> firstHashes;
   std::vector<DevicePointer> firstCopies;
-  DevicePointer rowMaxima = 0, noiseMaxima = 0;
+  DevicePointer rowMaxima = 0;
   double worstRatio = 0;
   uint64_t bitsDiffered = 0, beyondType = 0;
   bool conditioned = false, noAnswer = false;

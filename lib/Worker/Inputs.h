@@ -46,7 +46,8 @@ struct InputSet {
   /// buffers; 0: all. A sum has so many `terms` then.
   double kept = 0;
   double terms = 0;
-  double perturb = 0; ///< Relative, for the conditioning run.
+  double perturb = 0;        ///< Relative, for a conditioning run.
+  unsigned perturbSigns = 0; ///< Which choice of signs for that, of 32.
   /// Units of round-off by which a conditioning run moves the inputs.
   double conditioning = 2;
   /// By argument, the buffer whose memory kernels get in its place; empty: each
@@ -87,6 +88,7 @@ private:
   std::optional<InputSet> shared(uint64_t index) const;
   InputSet withFloats(llvm::StringRef words, uint64_t index,
                       const FillRecipe &recipe) const;
+  void turnSome(InputSet &set, unsigned bit, llvm::StringRef words) const;
   uint64_t seed(uint64_t index) const;
 
   const KernelTask &task;
