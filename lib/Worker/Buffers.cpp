@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
 
 namespace fsr {
 
@@ -77,6 +78,12 @@ FamilyDefaults defaultsOf(FsrFamily family) {
     return {1024, 0};
   case FsrSpecials:
     return {0.01, 0.01};
+  case FsrPeaks:
+    return {16, 1};
+  case FsrScaled:
+    return {0.0009765625, 1024};
+  case FsrMasked:
+    return {-std::numeric_limits<double>::infinity(), 0};
   }
   return {0, 0};
 }

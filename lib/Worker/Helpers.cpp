@@ -67,6 +67,9 @@ std::optional<FsrFamily> familyCode(llvm::StringRef family) {
                  .Case("reversed", FsrReversed)
                  .Case("gram", FsrGram)
                  .Case("specials", FsrSpecials)
+                 .Case("peaks", FsrPeaks)
+                 .Case("masked", FsrMasked)
+                 .Case("scaled", FsrScaled)
                  .Default(-1);
   if (code < 0)
     return std::nullopt;
