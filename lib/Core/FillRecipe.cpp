@@ -53,6 +53,7 @@ constexpr Family families[] = {
     {"gram", 1, "gram(rows)"},
     {"drifting", 2, "drifting(mean, deviation)"},
     {"specials", 2, "specials(nans, infinities)"},
+    {"dominated", 3, "dominated(low, high, spread)"},
 };
 
 const Family *findFamily(llvm::StringRef name) {
@@ -99,11 +100,13 @@ llvm::StringRef rangeError(const Family &family, llvm::ArrayRef<double> p) {
     return "wanted a deviation of at least 0";
   if (name == "shifteduniform" && p[2] < 0)
     return "wanted a half width of at least 0";
+  if (name == "dominated" && (p[0] < 0 || p[2] < 0))
+    return "wanted distances of at least 0";
   if (name == "gram" && p[0] <= 0)
     return "wanted rows > 0";
   constexpr llvm::StringLiteral ranges[] = {
       "uniform", "loguniform", "integers", "shiftednormal", "shifteduniform",
-      "sines",   "zipf",       "sorted",   "reversed"};
+      "sines",   "zipf",       "sorted",   "reversed",      "dominated"};
   if (llvm::is_contained(ranges, name) && p[0] > p[1])
     return "wanted low <= high";
   if (name == "loguniform" && p[0] <= 0)

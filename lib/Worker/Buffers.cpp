@@ -77,6 +77,8 @@ FamilyDefaults defaultsOf(FsrFamily family) {
     return {1024, 0};
   case FsrSpecials:
     return {0.01, 0.01};
+  case FsrDominated:
+    return {1, 1, 0};
   }
   return {0, 0};
 }
@@ -414,6 +416,7 @@ llvm::Error TaskBuffers::fill(const InputSet &set, bool onlyWritten) {
     fill.c = parameterOr(recipe, 2, defaults.c);
     if (isFloat(buffer.argument->element))
       fill.perturb = set.perturb * unitRoundoff(buffer.argument->element);
+    fill.turn = set.perturbTurn;
     fill.element = static_cast<uint32_t>(buffer.argument->element);
     fill.family = *family;
     // On a virtual device nothing writes what kernels only read.
