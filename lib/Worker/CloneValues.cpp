@@ -366,7 +366,8 @@ llvm::Expected<bool> Evaluation::refuseNarrow(const TaskBuffer &buffer,
   std::string text = llvm::formatv(
       "buffer {0} is computed as if in a narrower type: on {1} inputs the "
       "RMS error against true values is {2} of the row's largest value "
-      "({3:f0} significant bits), the original's is {4} ({5:f0} bits)",
+      "({3:f0} significant bits), the original's is {4} ({5:f0} bits); small "
+      "terms that are left out look the same",
       buffer.argument->name, set.words, shareText(candidateRms),
       -std::log2(candidateRms), shareText(originalRms),
       originalRms > 0 ? -std::log2(originalRms)

@@ -47,7 +47,8 @@ TEST(FillRecipe, EveryFamilyRoundTrips) {
                                "reversed(-1, 1)",
                                "gram(2048)",
                                "drifting(0, 2)",
-                               "specials(0.1, 0)"})
+                               "specials(0.1, 0)",
+                               "dominated(0.5, 2, 80)"})
     EXPECT_EQ(reprint(text), text);
 }
 
@@ -100,6 +101,9 @@ TEST(FillRecipe, Refused) {
   refused("sorted(1, 0)", "wanted low <= high");
   refused("reversed(1, 0)", "wanted low <= high");
   refused("gram(0)", "wanted rows > 0");
+  refused("dominated(2, 1, 0)", "wanted low <= high");
+  refused("dominated(-1, 1, 0)", "wanted distances of at least 0");
+  refused("dominated(0, 1, -1)", "wanted distances of at least 0");
   refused("normal(nan, 1)", "wanted finite parameters");
   refused("uniform(0, inf)", "wanted finite parameters");
   refused("normal(1, 2", "wanted ')' at the end");
