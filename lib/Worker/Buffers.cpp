@@ -84,6 +84,8 @@ FamilyDefaults defaultsOf(FsrFamily family) {
     return {0.0009765625, 1024};
   case FsrMasked:
     return {-std::numeric_limits<double>::infinity(), 0};
+  case FsrDominated:
+    return {1, 1, 0};
   }
   return {0, 0};
 }
@@ -421,7 +423,7 @@ llvm::Error TaskBuffers::fill(const InputSet &set, bool onlyWritten) {
     fill.c = parameterOr(recipe, 2, defaults.c);
     if (isFloat(buffer.argument->element))
       fill.perturb = set.perturb * unitRoundoff(buffer.argument->element);
-    fill.signs = set.perturbSigns;
+    fill.turn = set.perturbTurn;
     fill.element = static_cast<uint32_t>(buffer.argument->element);
     fill.family = *family;
     // On a virtual device nothing writes what kernels only read.

@@ -67,6 +67,7 @@ enum : uint64_t {
   AnsweredBase = 0x600,
   SparseBase = 0x700,
   UnreadBase = 0x800,
+  DominatedBase = 0x900,
   TimingBase = 0x10000
 };
 
@@ -272,6 +273,40 @@ std::vector<InputSet> InputPlan::unread(llvm::ArrayRef<Planted> marked) const {
     if (!set.planted.empty())
       sets.push_back(std::move(set));
   }
+  return sets;
+}
+
+std::vector<InputSet> InputPlan::dominated(bool fewResults) const {
+  std::vector<InputSet> sets;
+  if (!readsFloats(task) || task.work.movesOnly)
+    return sets;
+  auto add = [&](llvm::StringRef words, FillRecipe wanted) {
+    sets.push_back(withFloats(words, DominatedBase + sets.size(), wanted));
+  };
+  bool narrow = narrowRange(task);
+  if (!fewResults) {
+    // Scores of such numbers lie as far apart as exponents of a sum that it
+    // still sees.
+    add("normal, of twice the size", recipe("normal", {0, 2}));
+    // All distances that an exponential has numbers for. A sum of one large and
+    // many small ones rounds the same way all along.
+    add("one number of each row above the others, by much or little",
+        recipe("dominated", {0.5, 0.5, narrow ? 8.5 : 83.5}));
+    sets.back().repeats = true;
+    return sets;
+  }
+  // Few results are told together. What a sum sees of exponentials of the last
+  // two is 2^-10 and 2^-14 a term or more.
+  constexpr unsigned several = 6;
+  for (unsigned i = 0; i < several; ++i)
+    add("one number of each row above the others",
+        recipe("dominated", {0.5, 2, 0}));
+  for (unsigned i = 0; !narrow && i < several; ++i)
+    add("one number of each row far above the others",
+        recipe("dominated", {8, 10, 0}));
+  for (unsigned i = 0; !narrow && i < several; ++i)
+    add("one number of each row further above the others",
+        recipe("dominated", {10, 12, 0}));
   return sets;
 }
 

@@ -115,7 +115,8 @@ struct WorkEstimate {
 /// value), shiftednormal(low, high, deviation), shifteduniform(low, high,
 /// half), sines(low, high), zipf(low, high), sorted(low, high), reversed(low,
 /// high), gram(rows), drifting(mean, deviation), specials(nans, infinities),
-/// peaks(value, apart), masked(value), scaled(low, high).
+/// peaks(value, apart), masked(value), scaled(low, high), dominated(low,
+/// high, spread).
 /// docs/formats/task.md says what each is.
 struct FillRecipe {
   std::string family = "normal";
