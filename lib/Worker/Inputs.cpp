@@ -65,6 +65,7 @@ enum : uint64_t {
   SpecialBase = 0x500,
   AnsweredBase = 0x600,
   SparseBase = 0x700,
+  UnreadBase = 0x800,
   TimingBase = 0x10000
 };
 
@@ -239,6 +240,36 @@ std::vector<InputSet> InputPlan::sparse() const {
     set.mayOverflow = true;
     set.conditioning = 8;
     sets.push_back(std::move(set));
+  }
+  return sets;
+}
+
+std::vector<InputSet> InputPlan::unread(llvm::ArrayRef<Planted> marked) const {
+  // Far above what the workload has, and of its size, of either sign.
+  double far = narrowRange(task) ? 64 : 0x1p14;
+  std::vector<InputSet> sets;
+  for (double value : {far, -far, 4.0, -4.0}) {
+    InputSet set =
+        base("the workload's own (other numbers where the candidate reads "
+             "nothing)",
+             UnreadBase + sets.size(), 0);
+    for (Planted one : marked) {
+      const FillRecipe &fill = set.fills[one.argument];
+      one.value = value;
+      if (!isFloat(task.arguments[one.argument].element)) {
+        // Integers may be indices: the ends of the workload's own range.
+        if (fill.family == "integers" && fill.parameters.size() == 2)
+          one.value = fill.parameters[value > 0];
+        else if (fill.family == "bernoulli")
+          one.value = value > 0;
+        else
+          continue;
+      }
+      set.planted.push_back(std::move(one));
+    }
+    set.mayOverflow = true;
+    if (!set.planted.empty())
+      sets.push_back(std::move(set));
   }
   return sets;
 }

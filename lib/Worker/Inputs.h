@@ -12,7 +12,18 @@
 
 #include "fsr/Core/KernelTask.h"
 
+#include "llvm/ADT/BitVector.h"
+
+#include <memory>
+
 namespace fsr {
+
+/// Elements of a buffer's storage that all hold one value.
+struct Planted {
+  size_t argument = 0;
+  std::shared_ptr<const llvm::BitVector> elements;
+  double value = 0;
+};
 
 /// One filling of all buffers.
 struct InputSet {
@@ -42,6 +53,8 @@ struct InputSet {
   /// By argument, the buffer whose memory kernels get in its place; empty: each
   /// its own.
   std::vector<size_t> standIns;
+  /// Over what the recipes give.
+  std::vector<Planted> planted;
 };
 
 class InputPlan {
@@ -57,6 +70,8 @@ public:
   std::vector<InputSet> battery() const;
   /// Sums of few terms, for results that are few.
   std::vector<InputSet> sparse() const;
+  /// The workload's own, with numbers that stand out at the marked elements.
+  std::vector<InputSet> unread(llvm::ArrayRef<Planted> marked) const;
   /// The inputs whose answer the written buffers hold before `set`.
   static InputSet earlier(const InputSet &set);
   /// Normal numbers with NaN and infinities among them. Empty where no float

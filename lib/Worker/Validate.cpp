@@ -853,9 +853,11 @@ llvm::Expected<bool> Evaluation::validateFull() {
   // A dummy is no kernel: its warps have no order.
   if (dummy)
     return true;
-  if (!virtualDevice)
-    return validateBeside(/*inFull=*/true);
-  return validateSchedules();
+  goesOn =
+      virtualDevice ? validateSchedules() : validateBeside(/*inFull=*/true);
+  if (!goesOn || !*goesOn)
+    return goesOn;
+  return validateUnread();
 }
 
 } // namespace fsr
