@@ -216,15 +216,15 @@ private:
     return rounded.contains(from) && !rounded.contains(to) && mark(to);
   }
   /// Null: of unknown origin.
-  Value rootOf(Value memory) const;
-  bool isWide(Value memory) const { return wide.contains(rootOf(memory)); }
+  Value rootOf(Value memory);
+  bool isWide(Value memory) { return wide.contains(rootOf(memory)); }
 
   gpu::GPUFuncOp function;
   llvm::DenseSet<unsigned> written;
   llvm::DenseSet<Value> wide, rounded, roundedMemory;
 };
 
-Value Promoter::rootOf(Value memory) const {
+Value Promoter::rootOf(Value memory) {
   Value root = baseOf(memory);
   if (!isa<MemRefType>(root.getType()))
     return nullptr;
@@ -362,6 +362,10 @@ bool Promoter::allowed(Operation *op) {
                            "gpu", "vector", "index", "ub"},
                           dialect))
     return refuse(name + " is not known");
+  if (auto constant = dyn_cast<arith::ConstantOp>(op);
+      constant && isNarrowValue(constant.getType()) &&
+      !isa<FloatAttr, DenseFPElementsAttr>(constant.getValue()))
+    return refuse("a constant's numbers are not in the text");
   if (isa<gpu::DynamicSharedMemoryOp, gpu::PrintfOp>(op))
     return refuse(name + " is not cloned");
   // Floats reach nothing but the operations below.

@@ -388,7 +388,8 @@ TEST_F(ReplayEndTest, AWorkerEndsInOrderWhenAsked) {
   auto worker = ChildProcess::start({FSR_WORKER, "device", "--device=virtual"});
   ASSERT_TRUE(bool(worker)) << llvm::toString(worker.takeError());
   Frame hello;
-  hello.header = {{"op", "hello"}, {"protocol", workerProtocolVersion}};
+  hello.header = llvm::json::Object{{"op", "hello"},
+                                    {"protocol", workerProtocolVersion}};
   ASSERT_FALSE(bool(writeFrame((*worker)->socket(), hello)));
   auto answer = readFrame((*worker)->socket());
   ASSERT_TRUE(bool(answer)) << llvm::toString(answer.takeError());
