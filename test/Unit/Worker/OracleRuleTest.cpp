@@ -100,6 +100,8 @@ TEST_F(OracleRuleTest, ErrorsThatAreEverywhere) {
   EXPECT_EQ(answer.failing, 1u);
   EXPECT_TRUE(answer.isNarrower());
   EXPECT_FALSE(answer.isSpread);
+  EXPECT_EQ(answer.largest, 5u);
+  EXPECT_FALSE(answer.isFew);
 }
 
 /// Half an ulp is left where the original is exact.
