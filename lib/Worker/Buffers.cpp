@@ -414,10 +414,15 @@ llvm::Error TaskBuffers::fill(const InputSet &set, bool onlyWritten) {
     fill.c = parameterOr(recipe, 2, defaults.c);
     if (isFloat(buffer.argument->element))
       fill.perturb = set.perturb * unitRoundoff(buffer.argument->element);
+    fill.signs = set.perturbSigns;
     fill.element = static_cast<uint32_t>(buffer.argument->element);
     fill.family = *family;
     // On a virtual device nothing writes what kernels only read.
-    bool stays = virtualDevice && !buffer.written();
+    auto planted = llvm::find_if(set.planted, [&](const Planted &one) {
+      return one.argument == buffer.index;
+    });
+    bool stays =
+        virtualDevice && !buffer.written() && planted == set.planted.end();
     if (stays && llvm::any_of(filled, [&](const FsrFill &known) {
           return !std::memcmp(&known, &fill, sizeof(fill));
         }))
@@ -428,6 +433,9 @@ llvm::Error TaskBuffers::fill(const InputSet &set, bool onlyWritten) {
                    [&](const FsrFill &known) { return known.to == fill.to; });
     if (stays)
       filled.push_back(fill);
+    if (planted != set.planted.end())
+      if (llvm::Error error = plant(buffer, *planted))
+        return error;
     if (virtualDevice)
       if (llvm::Error error =
               virtualDevice->setTainted(buffer.data, buffer.extent))
@@ -617,6 +625,41 @@ llvm::Expected<std::string> TaskBuffers::findGuardDamage() {
       return damage;
   }
   return std::string();
+}
+
+llvm::Error TaskBuffers::plant(const TaskBuffer &buffer,
+                               const Planted &planted) {
+  // The device knows how its types hold a number.
+  auto one = extra(16);
+  if (!one)
+    return one.takeError();
+  FsrFill fill{};
+  fill.to = *one;
+  fill.count = fill.row = 1;
+  fill.a = planted.value;
+  fill.element = static_cast<uint32_t>(buffer.argument->element);
+  fill.family = *familyCode("equal");
+  if (llvm::Error error = helpers.fill(fill))
+    return error;
+  unsigned size = buffer.elementBytes();
+  std::vector<uint8_t> bits(size), all(buffer.extent);
+  Backend &backend = helpers.backend();
+  if (llvm::Error error =
+          backend.copyToHost(bits.data(), *one, size, helpers.stream()))
+    return error;
+  if (llvm::Error error = backend.copyToHost(all.data(), buffer.data,
+                                             buffer.extent, helpers.stream()))
+    return error;
+  if (llvm::Error error = helpers.synchronize())
+    return error;
+  for (unsigned i : planted.elements->set_bits())
+    std::memcpy(all.data() + uint64_t(i) * size, bits.data(), size);
+  if (llvm::Error error = backend.copyToDevice(buffer.data, all.data(),
+                                               buffer.extent, helpers.stream()))
+    return error;
+  if (llvm::Error error = helpers.synchronize())
+    return error;
+  return drop(*one);
 }
 
 llvm::Error TaskBuffers::protectInputs(bool protect) {

@@ -260,10 +260,6 @@ llvm::Error Evaluation::prepareOriginal() {
     if (!maxima)
       return maxima.takeError();
     rowMaxima = *maxima;
-    maxima = buffers->extra(rows * 8);
-    if (!maxima)
-      return maxima.takeError();
-    noiseMaxima = *maxima;
   }
   if (llvm::Error error = helpers.synchronize())
     return error;

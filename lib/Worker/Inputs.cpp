@@ -65,6 +65,7 @@ enum : uint64_t {
   SpecialBase = 0x500,
   AnsweredBase = 0x600,
   SparseBase = 0x700,
+  UnreadBase = 0x800,
   TimingBase = 0x10000
 };
 
@@ -243,6 +244,36 @@ std::vector<InputSet> InputPlan::sparse() const {
   return sets;
 }
 
+std::vector<InputSet> InputPlan::unread(llvm::ArrayRef<Planted> marked) const {
+  // Far above what the workload has, and of its size, of either sign.
+  double far = narrowRange(task) ? 64 : 0x1p14;
+  std::vector<InputSet> sets;
+  for (double value : {far, -far, 4.0, -4.0}) {
+    InputSet set =
+        base("the workload's own (other numbers where the candidate reads "
+             "nothing)",
+             UnreadBase + sets.size(), 0);
+    for (Planted one : marked) {
+      const FillRecipe &fill = set.fills[one.argument];
+      one.value = value;
+      if (!isFloat(task.arguments[one.argument].element)) {
+        // Integers may be indices: the ends of the workload's own range.
+        if (fill.family == "integers" && fill.parameters.size() == 2)
+          one.value = fill.parameters[value > 0];
+        else if (fill.family == "bernoulli")
+          one.value = value > 0;
+        else
+          continue;
+      }
+      set.planted.push_back(std::move(one));
+    }
+    set.mayOverflow = true;
+    if (!set.planted.empty())
+      sets.push_back(std::move(set));
+  }
+  return sets;
+}
+
 InputSet InputPlan::earlier(const InputSet &set) {
   InputSet before = set;
   before.answered = false;
@@ -279,6 +310,30 @@ std::vector<InputSet> InputPlan::special() const {
   return sets;
 }
 
+/// A maximum of products is all negative only where their factors differ in
+/// sign. So of the float buffers that are read every second one is positive,
+/// and for `bit` 1 every second two: of the first four any two differ in one of
+/// both sets. A single one stays, and so do two for `bit` 1.
+void InputPlan::turnSome(InputSet &set, unsigned bit,
+                         llvm::StringRef words) const {
+  unsigned number = 0;
+  for (size_t i = 0; i < task.arguments.size(); ++i) {
+    const Argument &argument = task.arguments[i];
+    if (!argument.isBuffer || !isFloat(argument.element) ||
+        argument.access == Access::Write)
+      continue;
+    if (!((number++ >> bit) & 1))
+      continue;
+    std::vector<double> &parameters = set.fills[i].parameters;
+    parameters[0] = -parameters[0];
+    if (set.fills[i].family == "uniform") {
+      parameters[1] = -parameters[1];
+      std::swap(parameters[0], parameters[1]);
+    }
+    set.words = words.str();
+  }
+}
+
 std::vector<InputSet> InputPlan::battery() const {
   std::vector<InputSet> sets;
   if (auto one = shared(SharedBase))
@@ -311,6 +366,7 @@ std::vector<InputSet> InputPlan::battery() const {
   // So far that no exponential is left: a maximum that begins at zero shows
   // here, and a difference of squares.
   add("far below zero", recipe("normal", {-200, 5}));
+  turnSome(sets.back(), 0, "far from zero, each buffer on one side");
   // An exponential of a sum of such numbers' products keeps few digits, in
   // whatever order they are added.
   sets.back().conditioning = 8;
@@ -325,6 +381,7 @@ std::vector<InputSet> InputPlan::battery() const {
   add("numbers of very different sizes", recipe("loguniform", {down, up}));
   add("all very far below zero", narrow ? recipe("uniform", {-60000, -30000})
                                         : recipe("uniform", {-2e6, -1e6}));
+  turnSome(sets.back(), 1, "very far from zero, each buffer on one side");
   add("large and small numbers, a buffer each", recipe("normal", {0, up}));
   bool isSmall = false;
   for (size_t i = 0; i < task.arguments.size(); ++i) {

@@ -62,6 +62,7 @@ struct FsrFill {
   FsrU64 row;   // Elements a row, for the one-hot and the Gram family.
   double a, b, c;
   double perturb; // Each value is scaled by 1 + or - this.
+  FsrU64 signs;   // Which choice of these signs, of 32.
   double changed; // Share of the elements that are as under another seed.
   double kept;    // Share of the elements that are not zero; 0: all.
   FsrU32 element, family;

@@ -258,7 +258,7 @@ FSR_DEVICE FsrU64 fsrElementBits(FsrFill f, FsrU64 index) {
     value = f.element == FsrF64 ? fsrContinuous<double>(one, random)
                                 : fsrContinuous<float>(one, random);
   if (f.perturb != 0)
-    value *= (random.w[3] & 1) ? 1 + f.perturb : 1 - f.perturb;
+    value *= (random.w[3] >> f.signs) & 1 ? 1 + f.perturb : 1 - f.perturb;
   return fsrFromDouble(value, f.element);
 }
 
@@ -348,7 +348,7 @@ FSR_DEVICE FsrU64 fsrOffset(const FsrLayout &layout, FsrU64 index) {
 }
 
 // The largest finite |a|, or |a - b| where `b` is given, of each row. A warp
-// takes up to 4096 elements of one row. `maximum` is cleared before.
+// takes up to 4096 elements of one row. `maximum` is never made smaller.
 FSR_KERNEL(fsr_row_maximum)(FsrCompare c) {
   FsrU32 size = fsrSize(c.element);
   FsrU64 segments = (c.row + 4095) / 4096, rows = c.count / c.row;

@@ -377,6 +377,11 @@ TEST_F(HelpersTest, RowMaximumLeavesOutWhatIsNotFinite) {
       comparing(nullptr, values.data(), 6, 3, ElementType::F32, FsrBound),
       reinterpret_cast<uint64_t>(maxima.data())));
   EXPECT_EQ(maxima, (std::vector<double>{5, 0.5}));
+  maxima = {4, 0.75};
+  llvm::cantFail(helpers->rowMaximum(
+      comparing(nullptr, values.data(), 6, 3, ElementType::F32, FsrBound),
+      reinterpret_cast<uint64_t>(maxima.data()), /*keep=*/true));
+  EXPECT_EQ(maxima, (std::vector<double>{5, 0.75}));
 }
 
 TEST_F(HelpersTest, RowsLongerThanASegment) {

@@ -52,6 +52,40 @@ TEST(InputsTest, IndexBuffersKeepTheirRecipe) {
     }
 }
 
+TEST(InputsTest, FactorsDifferInSign) {
+  KernelTask task = taskOf(ElementType::F32, 1);
+  auto fills = [&](llvm::StringRef words) {
+    std::vector<std::string> texts;
+    for (const InputSet &set : InputPlan(task, 1, "image").battery())
+      if (set.words == words)
+        for (size_t i = 0; i < set.fills.size(); ++i)
+          if (isFloat(task.arguments[i].element))
+            texts.push_back(set.fills[i].print());
+    return texts;
+  };
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(fills("far below zero"), Texts{"normal(-200, 5)"});
+  EXPECT_EQ(fills("all very far below zero"),
+            Texts{"uniform(-2000000, -1000000)"});
+  // What is only written counts for nothing.
+  for (const char *name : {"y", "w", "b", "c"}) {
+    task.arguments.push_back(bufferArgument(
+        name, ElementType::F32, {8},
+        llvm::StringRef(name) == "y" ? Access::Write : Access::Read));
+    task.workload[0].fills.push_back(FillRecipe());
+  }
+  Texts near = fills("far from zero, each buffer on one side");
+  Texts far = fills("very far from zero, each buffer on one side");
+  near.erase(near.begin() + 1);
+  far.erase(far.begin() + 1);
+  EXPECT_EQ(near, (Texts{"normal(-200, 5)", "normal(200, 5)", "normal(-200, 5)",
+                         "normal(200, 5)"}));
+  std::string low = "uniform(-2000000, -1000000)";
+  std::string high = "uniform(1000000, 2000000)";
+  EXPECT_EQ(far, (Texts{low, low, high, high}));
+  EXPECT_TRUE(fills("far below zero").empty());
+}
+
 TEST(InputsTest, SpecialValues) {
   KernelTask task = taskOf(ElementType::F32, 256);
   auto families = [&](size_t argument) {

@@ -418,6 +418,39 @@ TEST_F(ValidateTest, IllConditionedInputsAreAllowedTheirNoise) {
   EXPECT_TRUE(findCheck(last, "deterministic")->passed);
 }
 
+TEST_F(ValidateTest, NoiseIsNoMatterOfOneMove) {
+  // Numbers that nearly cancel: where inputs are equal, one choice in ten of
+  // what is added to or taken from each hardly moves a row.
+  trying.task.work.exactOnIntegers = false;
+  trying.task.work.accumulation = testColumns;
+  auto cancel = [](float *x, float *y, float units) {
+    for (int64_t r = 0; r < testRows; ++r) {
+      float *in = x + r * testColumns, total = 0.05f * in[0], largest = 0;
+      for (int64_t c = 0; c < testColumns; ++c) {
+        total += c % 2 ? -in[c] : in[c];
+        if (std::isfinite(in[c]))
+          largest = std::max(largest, std::fabs(in[c]));
+      }
+      std::fill_n(y + r * testColumns, testColumns,
+                  total + units * 0x1p-24f * largest);
+    }
+    return 0;
+  };
+  float units = 20;
+  trying.original.body = [=](Params params) {
+    return cancel(pointerOf(params, 1), pointerOf(params, 8), 0);
+  };
+  trying.candidate.body = [=, &units](Params params) {
+    return cancel(pointerOf(params, 0), pointerOf(params, 1), units);
+  };
+  trying.task.workload[0].fills[0] = *FillRecipe::parse("equal(0.7)");
+  expect(Verdict::Undecided, "");
+  EXPECT_TRUE(llvm::StringRef(findCheck(last, "workload-inputs")->detail)
+                  .contains("ill-conditioned"));
+  units = 4000;
+  expect(Verdict::Mismatch, "differs from the original");
+}
+
 /// The second output needs more memory for its noise than the first did.
 TEST_F(ValidateTest, OutputsMayBeIllConditionedOneAfterTheOther) {
   trying.task.work.exactOnIntegers = false;
