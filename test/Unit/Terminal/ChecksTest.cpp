@@ -48,9 +48,9 @@ TEST(ChecksTest, LongInputsGoOnBelow) {
                     "normal, uniform, log-uniform of either sign, zeros; 8 in "
                     "all",
                     "r", ""}}),
-            "  check    result  inputs                                       "
+            "  check    result  inputs                                        "
             "rule; detail\n"
-            "  battery  passed  normal, uniform, log-uniform of either sign, "
+            "  battery  passed  normal, uniform, log-uniform of either sign,  "
             "r\n"
             "                   zeros; 8 in all\n");
 }
