@@ -395,11 +395,14 @@ bool readOptions(int argc, char **argv, Options &options) {
 
 int main(int argc, char **argv) {
   Options options;
-  if (!readOptions(argc, argv, options)) {
-    llvm::errs() << "usage: factory-rate [--device=DEVICE]... "
-                    "[--candidates=1 to 4096] [--compile-jobs=0 to 256] "
-                    "[--benchmarks=FOLDER] [--at-least=RATE]\n";
-    return 2;
+  bool isHelp = argc == 2 && (llvm::StringRef(argv[1]) == "--help" ||
+                              llvm::StringRef(argv[1]) == "-h");
+  if (isHelp || !readOptions(argc, argv, options)) {
+    (isHelp ? llvm::outs() : llvm::errs())
+        << "usage: factory-rate [--device=DEVICE]... [--candidates=1 to 4096] "
+           "[--compile-jobs=0 to 256] [--benchmarks=FOLDER] "
+           "[--at-least=RATE]\n";
+    return isHelp ? 0 : 2;
   }
   auto compiler = check(makeCudaCompiler({}));
   bool hasFailed = false;

@@ -20,8 +20,10 @@ using namespace fsr;
 static constexpr unsigned mostFailures = 2;
 
 static std::string sortOf(const DeviceDescription &device) {
-  return (device.isVirtual ? "virtual " : "") + device.name + " (" +
-         device.chip + ")";
+  // A virtual one is called by both.
+  bool saysAll = llvm::StringRef(device.name).contains(device.chip);
+  return (device.isVirtual && !saysAll ? "virtual " : "") + device.name +
+         (saysAll ? "" : " (" + device.chip + ")");
 }
 
 llvm::Expected<std::unique_ptr<Device>>

@@ -386,7 +386,7 @@ llvm::Error WorkerClient::makeReady() {
     retire();
   if (child)
     return llvm::Error::success();
-  std::string reasons;
+  std::string reasons, last;
   for (unsigned i = 0; i < attempts; ++i) {
     llvm::Error error = start();
     if (!error && probeFirst)
@@ -397,9 +397,12 @@ llvm::Error WorkerClient::makeReady() {
     }
     if (child)
       retire();
-    if (!reasons.empty())
-      reasons += "; then ";
-    reasons += llvm::toString(std::move(error));
+    std::string reason = llvm::toString(std::move(error));
+    if (reasons.empty())
+      reasons = reason;
+    else
+      reasons += reason == last ? ", both times" : "; then " + reason;
+    last = std::move(reason);
   }
   return makeError(ErrorKind::Unavailable,
                    "no healthy worker after two starts: " + reasons);
@@ -538,8 +541,7 @@ WorkerClient::readResult(const Frame &frame, const EvaluateOptions &options) {
     if (!result.measurement || result.measurement->originalUs.empty())
       return corrupt("worker: result is accepted and has no measurement");
     const Measurement &m = *result.measurement;
-    // A model has no noise, and no margin.
-    double margin = isModel ? 0 : acceptanceMargin(m.noiseFloor);
+    double margin = isModel ? modelMargin : acceptanceMargin(m.noiseFloor);
     if (judge({m.speedup, m.speedupLow, m.speedupHigh}, margin) !=
         Verdict::Accepted)
       return corrupt("worker: result is accepted, but its samples say no gain "
@@ -700,6 +702,12 @@ WorkerClient::tryStrength(const StrengthRequest &request,
   return std::optional(std::move(told.dummies));
 }
 
+/// What ended a worker, and then the next one.
+static std::string twice(const std::string &first, const std::string &second) {
+  return first + "; repeated on a healthy worker: " +
+         (second == first ? "the same" : second);
+}
+
 llvm::Expected<std::vector<DummyResult>>
 WorkerClient::testStrength(const StrengthRequest &request) {
   std::lock_guard<std::mutex> lock(mutex);
@@ -721,9 +729,9 @@ WorkerClient::testStrength(const StrengthRequest &request) {
     if (*told)
       return std::move(**told);
   }
-  return makeError(ErrorKind::Unavailable,
-                   "testing the task: " + first +
-                       "; repeated on a healthy worker: " + second);
+  return makeError(ErrorKind::Unavailable, "testing the task on " +
+                                               description->name + ": " +
+                                               twice(first, second));
 }
 
 llvm::Expected<EvaluateResult>
@@ -775,13 +783,12 @@ WorkerClient::evaluate(const EvaluateRequest &request) {
       losses.push_back(std::move(*outcome->loss));
   }
 
-  std::string story =
-      losses[0].what + "; repeated on a healthy worker: " + losses[1].what;
+  std::string story = twice(losses[0].what, losses[1].what);
   // Once is chance: somebody killed the worker, the device fell over.
   if (!losses[0].mayBeTheCandidate() || !losses[1].mayBeTheCandidate())
     return makeError(losses[1].kind == Loss::Broke ? ErrorKind::Corrupt
                                                    : ErrorKind::Unavailable,
-                     story);
+                     "on " + description->name + ": " + story);
   EvaluateResult result;
   result.verdict =
       losses[1].kind == Loss::Overran ? Verdict::TimedOut : Verdict::Crashed;

@@ -191,13 +191,16 @@ private:
   askClone(const TaskBuffer &buffer, const InputSet &set, Poison poison,
            DevicePointer out, DevicePointer original);
   llvm::Expected<bool> compareClone(const TaskBuffer &buffer,
-                                    const InputSet &set,
+                                    const InputSet &set, DevicePointer out,
+                                    DevicePointer original,
                                     const CloneAnswer &answer);
   /// Results that are few tell of a narrower type only together.
   llvm::Expected<bool> voteNarrow(const TaskBuffer &buffer, const InputSet &set,
+                                  DevicePointer out, DevicePointer original,
                                   double candidateRms, double originalRms);
   llvm::Expected<bool> refuseNarrow(const TaskBuffer &buffer,
-                                    const InputSet &set, double candidateRms,
+                                    const InputSet &set, DevicePointer out,
+                                    DevicePointer original, double candidateRms,
                                     double originalRms);
   /// Of elements that were compared, those that the original has and the
   /// candidate lost.

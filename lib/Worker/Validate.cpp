@@ -68,7 +68,8 @@ std::string printElement(uint64_t bits, ElementType type) {
   }
 }
 
-/// "[3, 5]" and the offset in elements.
+} // namespace
+
 std::pair<std::string, uint64_t> placeOf(const Argument &argument,
                                          uint64_t index) {
   std::vector<uint64_t> coordinates(argument.sizes.size());
@@ -84,8 +85,6 @@ std::pair<std::string, uint64_t> placeOf(const Argument &argument,
     text += (d ? ", " : "") + llvm::utostr(coordinates[d]);
   return {text + "]", offset};
 }
-
-} // namespace
 
 FsrMode Evaluation::modeOf(const TaskBuffer &buffer,
                            const InputSet &set) const {
@@ -478,7 +477,7 @@ Evaluation::compareOne(const TaskBuffer &buffer, const InputSet &set,
       return asked.takeError();
     byClone = *asked;
     if (byClone) {
-      auto goesOn = compareClone(buffer, set, *byClone);
+      auto goesOn = compareClone(buffer, set, out, original, *byClone);
       if (!goesOn || !*goesOn)
         return goesOn;
     }

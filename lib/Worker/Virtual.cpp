@@ -42,10 +42,57 @@ Verdict verdictOf(ptx::FindingKind kind) {
   }
 }
 
-std::string describe(llvm::ArrayRef<ptx::Finding> findings) {
+/// What kernel `kernel` gets as its parameter of that number; empty where
+/// launches of the plan differ in it.
+std::string argumentOf(const ResolvedPlan &plan, llvm::StringRef kernel,
+                       size_t parameter) {
+  std::string name;
+  for (const ResolvedLaunch &launch : plan.launches) {
+    if (launch.kernel != kernel)
+      continue;
+    if (parameter >= launch.args.size() ||
+        (!name.empty() && name != launch.args[parameter]))
+      return "";
+    name = launch.args[parameter];
+  }
+  return name;
+}
+
+/// As `Finding::text`, in the words of the plan: parameters have their
+/// arguments' names, and a misalignment says what is proved.
+std::string textOf(ptx::Finding finding, const ResolvedPlan &plan,
+                   const KernelTask &task) {
+  constexpr llvm::StringLiteral opening = " (parameter ";
+  llvm::StringRef message = finding.message;
+  size_t at = message.find(opening), number = 0;
+  llvm::StringRef rest = at == llvm::StringRef::npos
+                             ? llvm::StringRef()
+                             : message.drop_front(at + opening.size());
+  if (rest.consumeInteger(10, number) || !rest.starts_with(")"))
+    return finding.text();
+  std::string name = argumentOf(plan, finding.kernel, number);
+  if (name.empty())
+    return finding.text();
+  std::string text =
+      (message.take_front(at) + " (argument " + name + rest).str();
+  auto argument = llvm::find_if(
+      task.arguments, [&](const Argument &one) { return one.name == name; });
+  if (finding.kind == ptx::FindingKind::Misaligned &&
+      argument != task.arguments.end() && argument->isBuffer)
+    text += llvm::formatv(
+        "; the task proves {0} to be aligned to {1} bytes and no more: a wider "
+        "access needs a test of the address, and another path",
+        name,
+        std::max<int64_t>(argument->alignment, byteSize(argument->element)));
+  finding.message = std::move(text);
+  return finding.text();
+}
+
+std::string describe(llvm::ArrayRef<ptx::Finding> findings,
+                     const ResolvedPlan &plan, const KernelTask &task) {
   std::string text;
   for (const ptx::Finding &finding : findings.take_front(mostFindingsTold))
-    text += (text.empty() ? "" : "\n") + finding.text();
+    text += (text.empty() ? "" : "\n") + textOf(finding, plan, task);
   if (findings.size() > mostFindingsTold)
     text += llvm::formatv("\nand {0} more findings",
                           findings.size() - mostFindingsTold)
@@ -161,7 +208,12 @@ llvm::Error Evaluation::classifyFault(const BackendError &failure) {
                       "those of the original and {2} more: {3}",
                       candidateFactor * originalInstructions + candidateExtra,
                       candidateFactor, candidateExtra, text);
-  addCheck("virtual-device", false, "", "no findings",
+  if (found != report.findings.end()) {
+    std::string named = textOf(*found, request.plan, task);
+    if (size_t at = text.find(failure.detail); at != std::string::npos)
+      text.replace(at, failure.detail.size(), named);
+  }
+  addCheck("virtual-device", false, "-", "no findings",
            report.findings.empty() ? text : kindsOf(report.findings));
   finish(verdict, text);
   return llvm::Error::success();
@@ -199,7 +251,8 @@ bool Evaluation::refuse(llvm::ArrayRef<ptx::Finding> findings,
                                   ptx::nameOf(seenUnder));
   addCheck("virtual-device", false, inputWords, "no findings",
            kindsOf(findings));
-  return finish(verdictOf(findings.front().kind), describe(findings) + how);
+  return finish(verdictOf(findings.front().kind),
+                describe(findings, request.plan, task) + how);
 }
 
 /// A correct kernel gives the same under every order of its warps.
@@ -280,12 +333,17 @@ llvm::Expected<bool> Evaluation::model() {
   m.candidateMedianUs = times[1];
   m.speedup = m.speedupLow = m.speedupHigh = times[0] / times[1];
   result.measurement = m;
-  bool faster = m.speedup > 1;
+  bool faster = judge({m.speedup, m.speedup, m.speedup}, modelMargin) ==
+                Verdict::Accepted;
   std::string text = llvm::formatv(
       "{0}modelled, not measured: {1:f3}x; original {2:f2} us (bound by {3}), "
       "candidate {4:f2} us (bound by {5})",
       request.options.full ? "" : "a quick look, not validated in full; ",
       m.speedup, times[0], bounds[0], times[1], bounds[1]);
+  if (m.speedup > 1 && !faster)
+    text += llvm::formatv("; the model does not tell a gain of less than {0:f0}"
+                          " %",
+                          modelMargin * 100);
   finish(!faster                ? Verdict::NotFaster
          : request.options.full ? Verdict::Accepted
                                 : Verdict::Undecided,

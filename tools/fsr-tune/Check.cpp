@@ -189,30 +189,6 @@ llvm::Expected<Trial> Checker::run(const Candidate &candidate,
 // Output
 //===----------------------------------------------------------------------===//
 
-static void printChecks(llvm::ArrayRef<Check> checks, llvm::raw_ostream &os) {
-  constexpr size_t widest = 44;
-  size_t names = 5, inputs = 6;
-  for (const Check &check : checks) {
-    names = std::max(names, columnsOf(printable(check.name)));
-    inputs =
-        std::max(inputs, std::min(widest, columnsOf(printable(check.inputs))));
-  }
-  os << "  " << padded("check", names) << "  result  "
-     << padded("inputs", inputs) << "  rule; detail\n";
-  for (const Check &check : checks) {
-    std::string name = printable(check.name),
-                families = printable(check.inputs);
-    os << "  " << padded(name, names) << "  "
-       << coloured(os, check.passed ? Colour::Good : Colour::Bad,
-                   check.passed ? "passed" : "FAILED")
-       << "  " << padded(oneLine(families, widest), inputs) << "  "
-       << printable(check.rule);
-    if (!check.detail.empty())
-      os << "; " << printable(check.detail);
-    os << "\n";
-  }
-}
-
 static void print(const Trial &trial, llvm::raw_ostream &os) {
   os << parametersText(trial.parameters) << ": "
      << coloured(os, colourOf(trial.verdict), nameOf(trial.verdict)) << "\n";
@@ -324,7 +300,12 @@ int CheckReport::conclude(llvm::raw_ostream &os) const {
     os << count(isEqual) << " of " << trials.size() << " equal, "
        << (options.measure ? llvm::utostr(count(isAccepted)) + " accepted"
                            : std::string("not timed"))
-       << "\n";
+       << "\n"
+       << (strength || !count(isEqual)
+               ? ""
+               : "the task itself was not tested: its workload may be too "
+                 "weak to tell a wrong kernel; --strength tests it first, "
+                 "and ends with status 4 where it is\n");
   if (!weak.empty()) {
     os.flush();
     llvm::errs() << "fsr-tune: " << printable(task.name) << ": "

@@ -100,6 +100,8 @@ TEST_F(OracleRuleTest, ErrorsThatAreEverywhere) {
   EXPECT_EQ(answer.failing, 1u);
   EXPECT_TRUE(answer.isNarrower());
   EXPECT_FALSE(answer.isSpread);
+  EXPECT_EQ(answer.largest, 5u);
+  EXPECT_FALSE(answer.isFew);
 }
 
 /// Small beside their row, and known well: the candidate has nothing there.
