@@ -10,7 +10,6 @@ are, FOLDER has a file "met". Whatever else it is asked for, it becomes FSR-WORK
 
 import os
 import pathlib
-import subprocess
 import sys
 import time
 
@@ -20,16 +19,15 @@ def main():
     command = sys.argv[4:]
     if command[1] != "compile":
         os.execv(command[0], command)
-    here = folder / f"compiler-{os.getpid()}"
-    here.touch()
+    (folder / str(os.getpid())).touch()
     end = time.monotonic() + seconds
     while time.monotonic() < end and not (folder / "met").exists():
-        if len(list(folder.glob("compiler-*"))) >= number:
+        # One that has answered is killed at once.
+        here = [one for one in folder.iterdir() if pathlib.Path("/proc", one.name).exists()]
+        if len(here) >= number:
             (folder / "met").touch()
         time.sleep(0.01)
-    status = subprocess.run(command, check=False).returncode
-    here.unlink()
-    sys.exit(status)
+    os.execv(command[0], command)
 
 
 main()
