@@ -134,6 +134,15 @@ Promised<Workshop::Built> Trier::build(const Work &work, size_t set,
       });
 }
 
+/// What an evaluation says of a trial as a whole; an earlier measurement stands
+/// where this one came to none.
+static void adopt(Trial &trial, const EvaluateResult &result) {
+  trial.verdict = result.verdict;
+  trial.message = result.message;
+  if (result.measurement)
+    trial.measurement = result.measurement;
+}
+
 static EvaluateOptions quickLook(unsigned rung) {
   EvaluateOptions options;
   options.full = false;
@@ -416,10 +425,7 @@ llvm::Error Trier::climb(const Work &work, Race race, bool hasWinner,
       if (!climbed.value)
         return climbed.error();
       const EvaluateResult &result = *climbed.value;
-      trial.verdict = result.verdict;
-      trial.message = result.message;
-      if (result.measurement)
-        trial.measurement = result.measurement;
+      adopt(trial, result);
       trial.full = true;
       trial.evidence = result.evidence;
       trial.evidence.toolchain = contender.build().toolchain;
@@ -452,10 +458,7 @@ llvm::Error Trier::confirm(Trial &trial, const Contender &contender) {
   if (!confirmed.value)
     return confirmed.error();
   const EvaluateResult &result = *confirmed.value;
-  trial.verdict = result.verdict;
-  trial.message = result.message;
-  if (result.measurement)
-    trial.measurement = result.measurement;
+  adopt(trial, result);
   for (const Check &check : result.evidence.checks)
     if (check.name == "confirmed" || !check.passed)
       trial.evidence.checks.push_back(check);

@@ -102,7 +102,9 @@ llvm::Expected<bool> Evaluation::confirm() {
   addCheck("confirmed", passed, "the workload's own, fresh, every case",
            "in a fresh process: faster with a cold cache and not slower with a "
            "warm one",
-           story);
+           llvm::formatv("{0}; outputs of {1} timed launches were looked at",
+                         story, timedChecks)
+               .str());
   const Measurement &m = measurement;
   std::string text = llvm::formatv(
       "confirmed in a fresh process: {0:f3}x [{1:f3}, {2:f3}] over {3} pairs; "

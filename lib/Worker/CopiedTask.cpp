@@ -228,6 +228,31 @@ void CopiedTask::restoreInPlace() {
           device->write(buffer.address + from, bytes.data(), bytes.size()));
 }
 
+void CopiedTask::protectInputs(bool protect) {
+  for (const Buffer &buffer : all)
+    if (!buffer.isWritten && buffer.extent)
+      llvm::cantFail(device->setConst(buffer.address, protect));
+}
+
+ReadWords CopiedTask::takeReads() {
+  ReadWords reads(task.arguments.size());
+  for (const Buffer &buffer : all) {
+    if (buffer.isWritten || !buffer.extent || buffer.argument >= reads.size())
+      continue;
+    llvm::BitVector &words = reads[buffer.argument];
+    words.resize((buffer.extent + 3) / 4);
+    if (llvm::Error error = device->forRead(
+            buffer.address, buffer.extent, [&](uint64_t at, uint64_t bytes) {
+              uint64_t first = (at - buffer.address) / 4;
+              words.set(first, first + (bytes + 3) / 4);
+            })) {
+      llvm::consumeError(std::move(error));
+      return {};
+    }
+  }
+  return reads;
+}
+
 void CopiedTask::taintInputs(bool isTainted, bool inPlaceToo) {
   for (const Buffer &buffer : all)
     if (buffer.isRead && (inPlaceToo || !buffer.isWritten))

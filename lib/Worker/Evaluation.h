@@ -40,6 +40,9 @@ struct BesideTold;
 struct Dummy;
 struct DummyState;
 class KnownAnswers;
+struct BesideHow;
+struct BesideLimits;
+struct BesideReport;
 
 /// What the worker says of its device.
 DeviceDescription describeDevice(const BackendProperties &facts);
@@ -114,6 +117,11 @@ private:
                                          const BesideHow &how);
   llvm::Expected<std::set<ptx::FindingKind>>
   findOriginalKinds(const BesideLimits &limits, const BesideHow &how);
+  llvm::Expected<BesideReport> runOriginalBeside(const BesideLimits &limits,
+                                                 const BesideHow &how);
+  llvm::Expected<ReadWords> takeReads();
+  llvm::Error findReads();
+  llvm::Expected<bool> validateUnread();
   bool besideDiffers(const BesideHow &how, const InputSet &set);
   llvm::Error fetchBeside(size_t argument, uint64_t offset, void *to,
                           uint64_t bytes);
@@ -264,6 +272,9 @@ private:
   EvaluateResult result;
   bool dead = false;
   bool candidatePhase = false;
+  /// Of the workload's own inputs; empty: not known.
+  ReadWords originalReads, candidateReads;
+  bool notesReads = false;
 
   std::unique_ptr<LoadedImage> reference, candidate;
   FunctionHandle referenceFunction = nullptr;
@@ -315,7 +326,7 @@ private:
   /// What the first of two runs gave: hashes, and copies by written buffer.
   std::vector<uint64_t> firstHashes;
   std::vector<DevicePointer> firstCopies;
-  DevicePointer rowMaxima = 0, noiseMaxima = 0;
+  DevicePointer rowMaxima = 0;
   double worstRatio = 0;
   uint64_t bitsDiffered = 0, beyondType = 0;
   bool conditioned = false, noAnswer = false;
@@ -333,6 +344,7 @@ private:
   InputSet timingSet;
   size_t timingCase = 0; ///< Of the workload.
   unsigned timingSets = 0;
+  unsigned timedChecks = 0; ///< Pairs whose candidate's output was compared.
   bool steadyClock = true;
   std::string noConditions; ///< Why the device's state is not known.
   Deadline::Clock::time_point timingStart;

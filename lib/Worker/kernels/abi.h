@@ -51,7 +51,10 @@ enum FsrFamily {
   FsrSorted,
   FsrReversed,
   FsrGram,
-  FsrSpecials
+  FsrSpecials,
+  FsrPeaks,
+  FsrMasked,
+  FsrScaled
 };
 
 enum FsrMode { FsrBits, FsrValue, FsrBound };
@@ -59,9 +62,10 @@ enum FsrMode { FsrBits, FsrValue, FsrBound };
 struct FsrFill {
   FsrU64 to, count, seed;
   FsrU64 other; // Seed of what `changed` and `kept` are of.
-  FsrU64 row;   // Elements a row, for the one-hot and the Gram family.
+  FsrU64 row;   // Elements a row, for families that look at rows.
   double a, b, c;
   double perturb; // Each value is scaled by 1 + or - this.
+  FsrU64 signs;   // Which choice of these signs, of 32.
   double changed; // Share of the elements that are as under another seed.
   double kept;    // Share of the elements that are not zero; 0: all.
   FsrU32 element, family;

@@ -157,9 +157,77 @@ FSR_DEVICE FsrU64 fsrElementBits(FsrFill f, FsrU64 index) {
     if (drawn < f.a)
       return fsrQuietNaN(f.element);
     continuous = drawn >= f.a + f.b;
+    // What is skipped for a zero may meet one of the others.
+    if (continuous && kind.w[2] < 0x20000000u)
+      return 0;
     value = fsrDouble(0x7FF0000000000000ull);
     if (kind.w[1] & 1)
       value = -value;
+    one.family = FsrNormal;
+    one.a = 0;
+    one.b = 1;
+    break;
+  }
+  case FsrPeaks: {
+    FsrU64 row = index / f.row, column = index - row * f.row;
+    FsrU32 shift = 0;
+    while ((FsrU64)1 << shift < (FsrU64)f.b)
+      ++shift;
+    FsrU64 apart = (FsrU64)1 << (shift + row) % 11;
+    while (apart > 1 && apart * 4 > f.row)
+      apart /= 2;
+    FsrU64 most = apart > 1 ? (f.row - 1) / apart + 1 : (f.row + 1) / 2;
+    FsrU64 span = ((most < 16 ? most : 16) - 1) * apart;
+    FsrWords place = fsrPhilox(f.seed, row, 7);
+    continuous = true;
+    for (FsrU32 negative = 0; negative < 2; ++negative) {
+      FsrU64 room = f.row - span, from = place.w[negative] % room;
+      if ((place.w[2] & 3) == negative)
+        from = room - 1;
+      FsrU64 behind = column - from; // Wraps where it is before.
+      if (column < from || behind > span || behind % apart)
+        continue;
+      double u;
+      fsrUnit(random.w[0], random.w[1], &u);
+      value = f.a * (1 + 0.5 * u);
+      if (negative)
+        value = -value;
+      continuous = false;
+    }
+    one.family = FsrNormal;
+    one.a = 0;
+    one.b = 1;
+    break;
+  }
+  case FsrScaled: {
+    FsrWords drawn = fsrPhilox(f.seed, index / f.row, 7);
+    double u;
+    fsrUnit(drawn.w[0], drawn.w[1], &u);
+    double low = fsrLog(f.a), high = fsrLog(f.b);
+    continuous = true;
+    one.family = FsrNormal;
+    one.a = 0;
+    one.b = fsrExp(low + (high - low) * u);
+    break;
+  }
+  case FsrMasked: {
+    FsrU64 row = index / f.row, column = index - row * f.row;
+    FsrWords place = fsrPhilox(f.seed, row, 7);
+    FsrU64 from = place.w[1] % f.row, to = place.w[2] % f.row;
+    if (from > to) {
+      FsrU64 other = from;
+      from = to;
+      to = other;
+    }
+    FsrU32 kind = place.w[0] & 7;
+    if (kind < 3) // At the front.
+      from = 0;
+    else if (kind < 5)
+      to = f.row - 1;
+    if (kind == 0 && f.count > f.row)
+      to = f.row - 1;
+    continuous = kind == 7 || column < from || column > to;
+    value = f.a;
     one.family = FsrNormal;
     one.a = 0;
     one.b = 1;
@@ -258,7 +326,7 @@ FSR_DEVICE FsrU64 fsrElementBits(FsrFill f, FsrU64 index) {
     value = f.element == FsrF64 ? fsrContinuous<double>(one, random)
                                 : fsrContinuous<float>(one, random);
   if (f.perturb != 0)
-    value *= (random.w[3] & 1) ? 1 + f.perturb : 1 - f.perturb;
+    value *= (random.w[3] >> f.signs) & 1 ? 1 + f.perturb : 1 - f.perturb;
   return fsrFromDouble(value, f.element);
 }
 
@@ -348,7 +416,7 @@ FSR_DEVICE FsrU64 fsrOffset(const FsrLayout &layout, FsrU64 index) {
 }
 
 // The largest finite |a|, or |a - b| where `b` is given, of each row. A warp
-// takes up to 4096 elements of one row. `maximum` is cleared before.
+// takes up to 4096 elements of one row. `maximum` is never made smaller.
 FSR_KERNEL(fsr_row_maximum)(FsrCompare c) {
   FsrU32 size = fsrSize(c.element);
   FsrU64 segments = (c.row + 4095) / 4096, rows = c.count / c.row;

@@ -47,7 +47,10 @@ TEST(FillRecipe, EveryFamilyRoundTrips) {
                                "reversed(-1, 1)",
                                "gram(2048)",
                                "drifting(0, 2)",
-                               "specials(0.1, 0)"})
+                               "specials(0.1, 0)",
+                               "peaks(16, 256)",
+                               "masked(-inf)",
+                               "scaled(0.5, 2)"})
     EXPECT_EQ(reprint(text), text);
 }
 
@@ -80,6 +83,8 @@ TEST(FillRecipe, Refused) {
   for (const char *text :
        {"specials(0, 0)", "specials(0.6, 0.6)", "specials(-0.1, 0.2)"})
     refused(text, "wanted probabilities with a sum above 0 and of at most 1");
+  refused("peaks(1, 0)", "wanted elements that are 1 to 1024 apart");
+  refused("scaled(0, 1)", "wanted low > 0");
   refused("signs(-0.5)", "wanted a probability from 0 to 1");
   refused("integers(0.5, 1)", "wanted integers of at most 2^53 in magnitude");
   refused("integers(0, 1e300)", "wanted integers of at most 2^53 in magnitude");

@@ -212,6 +212,26 @@ TEST(ServeTest, RefusedLaunch) {
   EXPECT_EQ(ran.status, 0);
 }
 
+TEST(ServeTest, WhatTheDriverDoesNotDoForTheWorkerIsNoVerdict) {
+  Trying trying;
+  trying.candidate.refusal = 400;
+  Ran ran = trying.run();
+  EXPECT_FALSE(ran.result);
+  EXPECT_NE(ran.error.find("not by the candidate's doing"), std::string::npos)
+      << ran.error;
+  EXPECT_EQ(ran.status, 0);
+}
+
+TEST(ServeTest, BrokenHardwareIsNoVerdict) {
+  Trying trying;
+  trying.candidate.body = [](Params) { return 214; };
+  Ran ran = trying.run();
+  EXPECT_FALSE(ran.result);
+  EXPECT_NE(ran.error.find("CUDA_ERROR_ECC_UNCORRECTABLE"), std::string::npos)
+      << ran.error;
+  EXPECT_EQ(ran.status, 3); // The context is gone: a fresh worker tries again.
+}
+
 TEST(ServeTest, MissingKernelAndUnknownArgumentAreRejected) {
   {
     Trying trying;
