@@ -92,11 +92,11 @@ llvm::Expected<BesideReport> Evaluation::runBeside(const BesideLimits &limits,
         [&](size_t argument, uint64_t offset, void *to, uint64_t bytes) {
           return fetchBeside(argument, offset, to, bytes);
         });
-  std::map<size_t, std::vector<uint8_t>> inputs;
+  std::map<size_t, std::vector<uint8_t>> copies;
   for (const TaskBuffer &buffer : buffers->buffers()) {
     if (buffer.poisoned())
       continue;
-    std::vector<uint8_t> &bytes = inputs[buffer.index];
+    std::vector<uint8_t> &bytes = copies[buffer.index];
     bytes.resize(buffer.extent);
     if (buffer.extent)
       if (llvm::Error error =
@@ -109,7 +109,7 @@ llvm::Expected<BesideReport> Evaluation::runBeside(const BesideLimits &limits,
         limits, how,
         [&](size_t argument, uint64_t offset, void *to, uint64_t bytes) {
           if (bytes)
-            std::memcpy(to, inputs[argument].data() + offset, bytes);
+            std::memcpy(to, copies[argument].data() + offset, bytes);
           return llvm::Error::success();
         }));
   });
