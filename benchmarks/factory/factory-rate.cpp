@@ -11,9 +11,10 @@
 //                [--benchmarks=FOLDER] [--at-least=RATE]
 //
 // The clock starts with the first answer; the task's own test is over then. A
-// stage's time is the sum over all that do it, so the shares tell what costs,
-// and the last line what a device waits for. With --at-least the exit status is
-// 1 where a device is slower.
+// stage's time is the sum over all that do it, so the shares tell what costs;
+// below it stand the worker's phases, in ms a candidate. The last line tells
+// what a device waits for. With --at-least the exit status is 1 where a device
+// is slower.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,6 +28,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <chrono>
+#include <map>
 #include <mutex>
 #include <sys/resource.h>
 #include <thread>
@@ -77,15 +79,22 @@ public:
     const char *stage;
     Clock::time_point start = Clock::now();
   };
+  /// What a stage is made of, by the worker's own names.
+  void addPart(const char *stage, const std::string &part, double seconds) {
+    std::lock_guard<std::mutex> lock(mutex);
+    parts[stage][part] += seconds;
+  }
   void clear() {
     for (auto &[name, sum] : sums)
       sum = 0;
+    parts.clear();
   }
 
   std::vector<std::pair<std::string, double>> sums = {
       {"parse", 0},    {"compile", 0}, {"load", 0},
       {"validate", 0}, {"time", 0},    {"talk to the worker", 0},
       {"store", 0}};
+  std::map<std::string, std::map<std::string, double>> parts;
 
 private:
   std::mutex mutex;
@@ -192,7 +201,9 @@ public:
     double told = 0;
     bool timing = false;
     for (const PhaseTime &phase : evaluated->phases) {
-      stages.add(stageOf(phase.phase, timing), phase.milliseconds / 1000);
+      const char *stage = stageOf(phase.phase, timing);
+      stages.add(stage, phase.milliseconds / 1000);
+      stages.addPart(stage, phase.phase, phase.milliseconds / 1000);
       told += phase.milliseconds / 1000;
     }
     stages.add("talk to the worker", all - told);
@@ -349,10 +360,18 @@ std::optional<double> measure(const Subject &subject, Device &device,
   double sum = 0;
   for (const auto &[stage, time] : stages.sums)
     sum += time;
-  for (const auto &[stage, time] : stages.sums)
+  for (const auto &[stage, time] : stages.sums) {
     llvm::outs() << llvm::formatv(
         "  {0,-20} {1,8:f1} ms a candidate {2,6:f1} %\n", stage,
         1000 * time / double(outcome.trials.size()), 100 * time / sum);
+    auto parts = stages.parts.find(stage);
+    if (parts == stages.parts.end() || parts->second.size() < 2)
+      continue;
+    for (const auto &[part, time] : parts->second)
+      llvm::outs() << llvm::formatv("    {0,-20} {1,6:f1}\n", part,
+                                    1000 * time /
+                                        double(outcome.trials.size()));
+  }
   llvm::outs() << llvm::formatv(
       "  the device is busy {0:f0} % of the time; a compile takes {1:f0} ms of "
       "a processor\n",

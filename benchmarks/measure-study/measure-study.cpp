@@ -243,7 +243,8 @@ llvm::Error Study::quickLooks() {
 }
 
 llvm::Error Study::confirmations() {
-  llvm::outs() << "\nconfirmations (of equal kernels and of 5 %)\n";
+  llvm::outs()
+      << "\nconfirmations (of equal kernels and of 5 %, in this process)\n";
   for (const Cell &cell : cells) {
     if (cell.slower == 0.02 || (cell.targetUs != 100 && cell.targetUs != 10))
       continue;

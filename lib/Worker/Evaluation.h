@@ -113,6 +113,8 @@ private:
   llvm::Expected<bool> validateBeside(bool inFull);
   llvm::Expected<bool> besideOn(const InputSet &set, bool inFull,
                                 BesideTold &told);
+  llvm::Expected<BesideReport> runBeside(const BesideLimits &limits,
+                                         const BesideHow &how);
   llvm::Expected<std::set<ptx::FindingKind>>
   findOriginalKinds(const BesideLimits &limits, const BesideHow &how);
   llvm::Expected<BesideReport> runOriginalBeside(const BesideLimits &limits,
@@ -135,6 +137,9 @@ private:
                                     llvm::ArrayRef<InputSet> sets, bool twice);
   llvm::Expected<bool> validate(const InputSet &set, Poison poison, bool twice);
   llvm::Error learnOriginal(const InputSet &set, Poison poison);
+  /// On the inputs that come first, before these come.
+  llvm::Error learnEarly();
+  std::vector<InputSet> exactSets() const;
   /// Into the written buffers, where `set` wants that. False: no memory.
   llvm::Expected<bool> answerEarlier(const InputSet &set, Poison poison);
   std::optional<uint64_t> poisonOf(const TaskBuffer &buffer,
@@ -253,6 +258,7 @@ private:
   llvm::Expected<bool> race(double noise);
   void take(RaceRule &rule, double noise);
   void noteConditions();
+  void noteConditionsQuickly();
   void addConditionsCheck();
 
   // Confirm.cpp

@@ -339,20 +339,28 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
   bool asksTruth = trueValues && wantsTruth && !set.special &&
                    !set.mayOverflow && !(set.exact && originalDeterministic) &&
                    (request.options.full || !set.shifted);
-  if (asksTruth)
+  if (asksTruth) {
+    if (llvm::Error error = begin("original-copy", 60e3 + helperSlackMs()))
+      return std::move(error);
     if (llvm::Error error =
             trueValues->prepare(*buffers, set, request.options.full))
       return std::move(error);
+  }
   usesClone = false;
   voted.clear();
   // What it decided once is decided by it: the original may be far off.
   if (asksTruth ||
       (trueValues && cloneDecides && !(set.exact && originalDeterministic))) {
+    if (llvm::Error error =
+            begin("original-clone-load", 60e3 + helperSlackMs()))
+      return std::move(error);
     auto ready = clone->prepare(*buffers);
     if (!ready)
       return ready.takeError();
     usesClone = *ready;
   }
+  if (llvm::Error error = beginOriginal(1))
+    return std::move(error);
   auto before = buffers->hashReadOnly();
   if (!before)
     return before.takeError();
@@ -394,6 +402,8 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
   if (llvm::Error error = asksTruth   ? findTruth()
                           : usesClone ? runClone()
                                       : llvm::Error::success())
+    return std::move(error);
+  if (llvm::Error error = begin("original-compare", 60e3 + 2 * helperSlackMs()))
     return std::move(error);
   goesOn = compareOutputs(set, poison, false);
   if (goesOn && *goesOn && twice)
@@ -624,6 +634,31 @@ void Evaluation::describeRules() {
   result.evidence.bitExact = bound == 0;
 }
 
+/// Those of this rung; none where the task is not exact on any.
+std::vector<InputSet> Evaluation::exactSets() const {
+  bool anyFloat =
+      llvm::any_of(buffers->buffers(), [](const TaskBuffer &buffer) {
+        return isFloat(buffer.argument->element);
+      });
+  if (!task.work.exactOnIntegers || !anyFloat)
+    return {};
+  std::vector<InputSet> exact = inputs->exact();
+  if (!request.options.full && exact.size() > 1)
+    exact.erase(exact.begin() + 1, exact.end());
+  return exact;
+}
+
+llvm::Error Evaluation::learnEarly() {
+  std::vector<InputSet> sets = exactSets();
+  if (sets.empty())
+    sets = inputs->workload();
+  buffers->share(sets.front());
+  buffers->drawPoison(random());
+  if (llvm::Error error = buffers->forgetAnswer())
+    return error;
+  return learnOriginal(sets.front(), Poison::NaN);
+}
+
 llvm::Expected<bool> Evaluation::validateQuick() {
   describeRules();
   // Before the device runs it: a fault there may cost the context, and says
@@ -631,19 +666,11 @@ llvm::Expected<bool> Evaluation::validateQuick() {
   auto isSafe = validateBeside(/*inFull=*/false);
   if (!isSafe || !*isSafe)
     return isSafe;
-  bool anyFloat = false;
-  for (const TaskBuffer &buffer : buffers->buffers())
-    anyFloat = anyFloat || isFloat(buffer.argument->element);
-  if (task.work.exactOnIntegers && anyFloat) {
-    std::vector<InputSet> exact = inputs->exact();
-    if (!request.options.full && exact.size() > 1)
-      exact.erase(exact.begin() + 1, exact.end());
-    auto goesOn = validateSets("exact-inputs", exact, false);
-    if (!goesOn || !*goesOn)
-      return goesOn;
-  }
-  auto goesOn = validateSets("workload-inputs", inputs->workload(),
-                             /*twice=*/request.options.full);
+  auto goesOn = validateSets("exact-inputs", exactSets(), false);
+  if (!goesOn || !*goesOn)
+    return goesOn;
+  goesOn = validateSets("workload-inputs", inputs->workload(),
+                        /*twice=*/request.options.full);
   if (!goesOn || !*goesOn)
     return goesOn;
   addCheck("guard-zones", true, "all of the above",

@@ -237,6 +237,10 @@ public:
     measurement.speedupLow = measurement.speedup * 0.99;
     measurement.speedupHigh = measurement.speedup * 1.01;
     measurement.noiseFloor = 0.02;
+    measurement.driver = "13.0";
+    Conditions &conditions = measurement.conditions.emplace();
+    conditions.clockMhz = 1980;
+    conditions.temperatureC = 61;
     result.measurement = measurement;
     if (time >= originalUs)
       result.verdict = Verdict::NotFaster;
