@@ -56,6 +56,8 @@ public:
   virtual llvm::Error setTainted(DevicePointer pointer, uint64_t bytes) = 0;
   virtual llvm::Error setUninitialized(DevicePointer pointer,
                                        uint64_t bytes) = 0;
+  virtual llvm::Expected<uint8_t *> view(DevicePointer pointer, uint64_t bytes,
+                                         bool writes) = 0;
 };
 
 /// Opens a virtual device that is `chip`; empty: sm_90. Errors: a chip that is
