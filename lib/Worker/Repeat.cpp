@@ -58,11 +58,12 @@ llvm::Expected<bool> Evaluation::compareRuns(const InputSet &set, Poison poison,
       if (how.blocks != ptx::BlockOrder::OfSchedule)
         what = llvm::formatv("results change where blocks come in {0} order",
                              ptx::nameOf(how.blocks));
-      else if (how.schedule != ptx::Schedule::Lockstep)
-        what += llvm::formatv(", here from lockstep to {0}",
-                              ptx::nameOf(how.schedule));
+      std::string orders;
+      if (how.schedule != ptx::Schedule::Lockstep)
+        orders =
+            llvm::formatv("; lockstep, then {0}", ptx::nameOf(how.schedule));
       std::string text = what + " and no floating-point atomic explains it (" +
-                         set.words + " inputs)";
+                         set.words + " inputs" + orders + ")";
       addCheck("deterministic", false, set.words, "two runs, the same bits",
                text);
       return finish(Verdict::Mismatch, text);
