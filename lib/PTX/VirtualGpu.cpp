@@ -66,6 +66,13 @@ public:
       shadow->copy(to, from, bytes);
     return llvm::Error::success();
   }
+  llvm::Expected<uint8_t *> view(uint64_t address, uint64_t bytes,
+                                 bool writes) override {
+    auto found = memory.view(address, bytes, writes);
+    if (found && writes && shadow)
+      shadow->forget(address, bytes);
+    return found;
+  }
   llvm::Error setConst(uint64_t address, bool isConst) override {
     return memory.setConst(address, isConst);
   }

@@ -72,8 +72,11 @@ Evaluation::Evaluation(Helpers &helpers, const WireEvaluate &request,
   std::seed_seq sequence{entropy(), entropy(), entropy(), entropy()};
   random.seed(sequence);
   maskKey = random();
+  poisonKey = random();
   if (!asGpu)
     virtualDevice = helpers.backend().virtualDevice();
+  if (virtualDevice)
+    known = std::make_unique<KnownAnswers>(KnownAnswers::mostOfCandidate);
 }
 
 Evaluation::~Evaluation() {

@@ -76,6 +76,11 @@ public:
 
 private:
   enum class Who { Original, Candidate };
+  /// How a candidate's warps and blocks run, where the device is a virtual one.
+  struct RunOrder {
+    ptx::Schedule schedule = ptx::Schedule::Lockstep;
+    ptx::BlockOrder blocks = ptx::BlockOrder::OfSchedule;
+  };
 
   // Evaluation.cpp
   llvm::Expected<bool> runAll();
@@ -133,9 +138,14 @@ private:
   llvm::Expected<bool> validateSparse();
   llvm::Expected<bool> validateDominated();
   bool isFew(const TaskBuffer &buffer) const;
+  /// `again`: on the first of the sets.
   llvm::Expected<bool> validateSets(llvm::StringRef name,
-                                    llvm::ArrayRef<InputSet> sets, bool twice);
-  llvm::Expected<bool> validate(const InputSet &set, Poison poison, bool twice);
+                                    llvm::ArrayRef<InputSet> sets,
+                                    llvm::ArrayRef<RunOrder> again);
+  /// The candidate runs once, then `again` in each of these orders, until other
+  /// bits come out; `ranAgain` says how often. All keep to the rule.
+  llvm::Expected<bool> validate(const InputSet &set, Poison poison,
+                                llvm::ArrayRef<RunOrder> again);
   llvm::Error learnOriginal(const InputSet &set, Poison poison);
   /// On the inputs that come first, before these come.
   llvm::Error learnEarly();
@@ -184,7 +194,8 @@ private:
   llvm::Error maskFirstRun();
   /// The second run stands in the buffers.
   llvm::Expected<bool> compareRuns(const InputSet &set, Poison poison,
-                                   llvm::ArrayRef<uint64_t> second);
+                                   llvm::ArrayRef<uint64_t> second,
+                                   const RunOrder &how);
 
   // TrueValues.cpp
   llvm::Error findTruth();
@@ -219,6 +230,8 @@ private:
 
   // Strength.cpp
   llvm::Error launchOriginal(const InputSet &set, Poison poison);
+  bool keepsAnswer(const InputSet &set) const;
+  llvm::Error keepOriginal(const InputSet &set, Poison poison);
   llvm::Error playDummy(const InputSet &set, Poison poison);
   llvm::Error playOutput(const TaskBuffer &buffer, DevicePointer other,
                          const TaskBuffer *input,
@@ -297,7 +310,7 @@ private:
   std::unique_ptr<TaskBuffers> buffers;
   std::unique_ptr<InputPlan> inputs;
   std::mt19937_64 random;
-  uint64_t maskKey = 0;
+  uint64_t maskKey = 0, poisonKey = 0;
 
   // What is known of the original.
   double originalUs = 0;
@@ -309,10 +322,8 @@ private:
   VirtualDevice *virtualDevice = nullptr;
   double originalWallMs = 0;
   uint64_t originalInstructions = 0;
-  ptx::Schedule schedule = ptx::Schedule::Lockstep;
-  /// Of blocks: of the next launch, and of the second of two.
-  ptx::BlockOrder order = ptx::BlockOrder::OfSchedule,
-                  secondOrder = ptx::BlockOrder::OfSchedule;
+  RunOrder order; ///< Of the candidate's next launch.
+  size_t ranAgain = 0;
   std::set<ptx::FindingKind> originalKinds; ///< The original's own findings.
   bool proved = true, approximateSteers = false;
   std::string unproved;

@@ -8,6 +8,8 @@
 
 #include "Helpers.h"
 
+#include "HostHelpers.h"
+
 #include "fsr/Core/Statistics.h"
 #include "fsr/Support/Error.h"
 
@@ -77,8 +79,10 @@ std::optional<FsrFamily> familyCode(llvm::StringRef family) {
   return static_cast<FsrFamily>(code);
 }
 
-llvm::Expected<std::unique_ptr<Helpers>> Helpers::create(Backend &backend) {
+llvm::Expected<std::unique_ptr<Helpers>> Helpers::create(Backend &backend,
+                                                         bool asKernels) {
   std::unique_ptr<Helpers> helpers(new Helpers(backend));
+  helpers->runsOnHost = !asKernels;
   auto facts = backend.properties();
   if (!facts)
     return facts.takeError();
@@ -124,6 +128,9 @@ llvm::Error Helpers::launch(Kernel kernel, uint64_t items,
                             llvm::ArrayRef<void *> params) {
   if (items == 0)
     return llvm::Error::success();
+  if (VirtualDevice *onHost = runsOnHost ? device.virtualDevice() : nullptr)
+    if (auto done = runHelperOnHost(*onHost, kernelNames[kernel], params))
+      return std::move(*done);
   uint64_t blocks = (items + threadsPerBlock - 1) / threadsPerBlock;
   uint64_t most = std::max<int64_t>(1, facts.multiprocessors) * 16;
   BackendLaunch launch;

@@ -34,7 +34,10 @@ struct ClockReading {
 
 class Helpers {
 public:
-  static llvm::Expected<std::unique_ptr<Helpers>> create(Backend &backend);
+  /// On a virtual device the host does the helpers' work in its memory, with
+  /// the same results; `asKernels`: kernels do, as on a GPU.
+  static llvm::Expected<std::unique_ptr<Helpers>>
+  create(Backend &backend, bool asKernels = false);
   ~Helpers();
   Helpers(const Helpers &) = delete;
   Helpers &operator=(const Helpers &) = delete;
@@ -76,6 +79,7 @@ public:
 
 private:
   explicit Helpers(Backend &backend) : device(backend) {}
+  bool runsOnHost = true;
   enum Kernel {
     Fill,
     Poison,

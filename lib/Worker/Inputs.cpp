@@ -159,6 +159,7 @@ std::vector<InputSet> InputPlan::workload() const {
   std::vector<InputSet> sets;
   for (size_t i = 0; i < std::max<size_t>(1, task.workload.size()); ++i)
     sets.push_back(base("the workload's own", WorkBase + 2 * i, i));
+  sets.front().comesAgain = true;
   for (size_t i = 0, cases = sets.size(); i < cases; ++i) {
     sets.push_back(base("the workload's own", WorkBase + 2 * i + 1, i));
     sets.back().shifted = true;

@@ -33,6 +33,8 @@ struct InputSet {
   bool exact = false;   ///< Demands equal values.
   bool shifted = false; ///< Buffers get no more than the proved alignment.
   bool repeats = false; ///< Many elements of one value.
+  /// Other orders of warps and blocks run on it as well.
+  bool comesAgain = false;
   bool special = false; ///< Some elements are no finite numbers.
   /// Written buffers hold the answer to other inputs before a launch.
   bool answered = false;

@@ -216,6 +216,8 @@ llvm::Error Evaluation::learnOriginal(const InputSet &set, Poison poison) {
   firstCaseSeconds =
       std::chrono::duration<double>(Deadline::Clock::now() - strengthStart)
           .count();
+  if (llvm::Error error = keepOriginal(set, poison))
+    return error;
   originalDeterministic = first == second;
   if (!originalDeterministic) {
     size_t at = 0;
@@ -309,7 +311,7 @@ llvm::Expected<bool> Evaluation::answerEarlier(const InputSet &set,
 }
 
 llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
-                                          bool twice) {
+                                          llvm::ArrayRef<RunOrder> again) {
   if (llvm::Error error = beginOriginal(set.answered ? 2 : 1))
     return std::move(error);
   if (set.shifted != placedShifted) {
@@ -318,8 +320,9 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
     placedShifted = set.shifted;
   }
   buffers->share(set);
-  // A dummy is none to be kept from knowing it, and known answers hold it.
-  buffers->drawPoison(dummy ? set.seed : random());
+  // Of this set of inputs wherever it comes again, so that what the original
+  // leaves alone is the same.
+  buffers->drawPoison(poisonKey ^ set.seed);
   if (llvm::Error error = buffers->forgetAnswer())
     return std::move(error);
   if (!originalKnown)
@@ -361,9 +364,9 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
   }
   if (llvm::Error error = beginOriginal(1))
     return std::move(error);
-  auto before = buffers->hashReadOnly();
-  if (!before)
-    return before.takeError();
+  auto readOnly = buffers->hashReadOnly();
+  if (!readOnly)
+    return readOnly.takeError();
   if (llvm::Error error = launchOriginal(set, poison))
     return std::move(error);
   if (llvm::Error error = buffers->stashOutputs())
@@ -372,23 +375,22 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
   if (!dummy)
     if (llvm::Error error = buffers->maskStashes(maskKey))
       return std::move(error);
-  auto goesOn = runCandidateOn(set, poison, *before);
+  auto goesOn = runCandidateOn(set, poison, *readOnly);
   if (!goesOn || !*goesOn)
     return goesOn;
-  if (twice) {
-    // Nothing is compared before the second run: true values must not exist
-    // while a candidate runs.
+  // Nothing but hashes of what it gave itself is compared before the last run:
+  // true values must not exist while a candidate runs.
+  if (!again.empty())
     if (llvm::Error error = keepFirstRun())
       return std::move(error);
-    order = secondOrder;
-    goesOn = runCandidateOn(set, poison, *before);
-    order = ptx::BlockOrder::OfSchedule;
+  ranAgain = 0;
+  std::vector<uint64_t> secondHashes = firstHashes;
+  while (ranAgain < again.size() && secondHashes == firstHashes) {
+    RunOrder before = std::exchange(order, again[ranAgain++]);
+    goesOn = runCandidateOn(set, poison, *readOnly);
+    order = before;
     if (!goesOn || !*goesOn)
       return goesOn;
-  }
-  // Comparing may run the original once more, in the candidate's buffers.
-  std::vector<uint64_t> secondHashes;
-  if (twice) {
     auto hashes = buffers->hashWritten();
     if (!hashes)
       return hashes.takeError();
@@ -406,8 +408,8 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
   if (llvm::Error error = begin("original-compare", 60e3 + 2 * helperSlackMs()))
     return std::move(error);
   goesOn = compareOutputs(set, poison, false);
-  if (goesOn && *goesOn && twice)
-    goesOn = compareRuns(set, poison, secondHashes);
+  if (goesOn && *goesOn && !again.empty())
+    goesOn = compareRuns(set, poison, secondHashes, again[ranAgain - 1]);
   if (trueValues) {
     trueValues->drop();
     if (llvm::Error error = clone->drop()) {
@@ -558,7 +560,7 @@ llvm::Expected<bool> Evaluation::compareOutputs(const InputSet &set,
 
 llvm::Expected<bool> Evaluation::validateSets(llvm::StringRef name,
                                               llvm::ArrayRef<InputSet> sets,
-                                              bool twice) {
+                                              llvm::ArrayRef<RunOrder> again) {
   if (sets.empty())
     return true;
   worstRatio = 0;
@@ -571,8 +573,8 @@ llvm::Expected<bool> Evaluation::validateSets(llvm::StringRef name,
   std::string words;
   bool demandsBits = true;
   for (size_t i = 0; i < sets.size(); ++i) {
-    auto goesOn =
-        validate(sets[i], i % 2 ? Poison::Plain : Poison::NaN, twice && i == 0);
+    auto goesOn = validate(sets[i], i % 2 ? Poison::Plain : Poison::NaN,
+                           i == 0 ? again : llvm::ArrayRef<RunOrder>());
     if (!goesOn || !*goesOn)
       return goesOn;
     if (!llvm::StringRef(words).contains(sets[i].words))
@@ -666,11 +668,11 @@ llvm::Expected<bool> Evaluation::validateQuick() {
   auto isSafe = validateBeside(/*inFull=*/false);
   if (!isSafe || !*isSafe)
     return isSafe;
-  auto goesOn = validateSets("exact-inputs", exactSets(), false);
+  auto goesOn = validateSets("exact-inputs", exactSets(), {});
   if (!goesOn || !*goesOn)
     return goesOn;
-  goesOn = validateSets("workload-inputs", inputs->workload(),
-                        /*twice=*/request.options.full);
+  std::vector<RunOrder> again(request.options.full ? 1 : 0);
+  goesOn = validateSets("workload-inputs", inputs->workload(), again);
   if (!goesOn || !*goesOn)
     return goesOn;
   addCheck("guard-zones", true, "all of the above",
@@ -743,7 +745,7 @@ llvm::Expected<bool> Evaluation::validateSparse() {
     if (difference->failing)
       return true;
   }
-  return validateSets("few-terms", sets, false);
+  return validateSets("few-terms", sets, {});
 }
 
 /// One number of each row stands above the others: what is left out for being
@@ -757,7 +759,7 @@ llvm::Expected<bool> Evaluation::validateDominated() {
   // Many equal numbers may make the original drift, which the clone knows.
   for (InputSet &set : sets)
     set.repeats |= !clone || !clone->whyNot().empty();
-  return validateSets("one-term-decides", sets, false);
+  return validateSets("one-term-decides", sets, {});
 }
 
 /// NaN and infinities among the inputs.
@@ -766,7 +768,7 @@ llvm::Expected<bool> Evaluation::validateSpecial() {
   if (sets.empty())
     return true;
   if (task.work.finiteOnly.empty())
-    return validateSets("special-values", sets, false);
+    return validateSets("special-values", sets, {});
   addCheck("special-values", true, "none with NaN or infinities",
            "where the original is NaN so is the candidate; the same infinities",
            "not tried: " + task.work.finiteOnly);
@@ -775,7 +777,7 @@ llvm::Expected<bool> Evaluation::validateSpecial() {
 
 llvm::Expected<bool> Evaluation::validateFull() {
   std::vector<InputSet> battery = inputs->battery();
-  auto goesOn = validateSets("input-battery", battery, false);
+  auto goesOn = validateSets("input-battery", battery, {});
   buffers->share(InputSet());
   if (!goesOn || !*goesOn)
     return goesOn;

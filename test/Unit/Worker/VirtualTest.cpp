@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Evaluations on the virtual device: real helper kernels, real PTX for original
+// Evaluations on the virtual device: real memory and real PTX for original
 // and candidate, findings that become verdicts, a model in place of a clock.
 //
 //===----------------------------------------------------------------------===//
@@ -244,6 +244,25 @@ TEST_F(VirtualWorker, TheFirstByteBehindABufferIsOutOfBounds) {
                 message.contains("thread (127,0,0)"))
         << message.str();
   }
+}
+
+/// Answers of an original are kept while one candidate is looked at.
+TEST_F(VirtualWorker, AnswersOfAnotherOriginalAreNotUsed) {
+  std::string other = originalPtx();
+  llvm::StringRef sum = "add.f32 %f2, %f1, %f1";
+  other.replace(other.find(sum.str()), sum.size(), "add.f32 %f2, %f1, 1.0");
+  trying.options.measure = false;
+  RunningWorker worker(*backend);
+  for (unsigned turn = 0; turn < 2; ++turn)
+    for (const std::string &original : {originalPtx(), other}) {
+      Ran ran = trying.runImages(worker, original, candidatePtx(right));
+      ASSERT_TRUE(ran.result) << ran.error;
+      EXPECT_EQ(
+          nameOf(ran.result->verdict),
+          nameOf(original == other ? Verdict::Mismatch : Verdict::Undecided))
+          << ran.result->message;
+    }
+  EXPECT_EQ(worker.finish(), 0);
 }
 
 TEST_F(VirtualWorker, AnOriginalThatIsTooLargeIsNotRun) {
