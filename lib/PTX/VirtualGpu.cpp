@@ -633,6 +633,10 @@ llvm::Expected<LaunchResult> Gpu::launch(unsigned module,
     result.proof.broken = "taint was not tracked";
   else if (result.proof.broken.empty() && !result.findings.empty())
     result.proof.broken = "there are findings";
+  else if (result.proof.broken.empty() && result.fidelity.approximateSteers)
+    result.proof.broken =
+        "an approximate value, which a GPU may have otherwise, "
+        "reached an address, a branch or a guard";
   else if (result.proof.broken.empty() && !launchOptions.checkRaces)
     result.proof.broken = "races were not looked for";
   result.proof.holds = result.proof.broken.empty() && result.completed;

@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
 
 namespace fsr {
 
@@ -77,6 +78,14 @@ FamilyDefaults defaultsOf(FsrFamily family) {
     return {1024, 0};
   case FsrSpecials:
     return {0.01, 0.01};
+  case FsrPeaks:
+    return {16, 1};
+  case FsrScaled:
+    return {0.0009765625, 1024};
+  case FsrMasked:
+    return {-std::numeric_limits<double>::infinity(), 0};
+  case FsrDominated:
+    return {1, 1, 0};
   }
   return {0, 0};
 }
@@ -414,7 +423,7 @@ llvm::Error TaskBuffers::fill(const InputSet &set, bool onlyWritten) {
     fill.c = parameterOr(recipe, 2, defaults.c);
     if (isFloat(buffer.argument->element))
       fill.perturb = set.perturb * unitRoundoff(buffer.argument->element);
-    fill.signs = set.perturbSigns;
+    fill.turn = set.perturbTurn;
     fill.element = static_cast<uint32_t>(buffer.argument->element);
     fill.family = *family;
     // On a virtual device nothing writes what kernels only read.

@@ -129,6 +129,8 @@ private:
   llvm::Expected<bool> validateFull();
   llvm::Expected<bool> validateSpecial();
   llvm::Expected<bool> validateSparse();
+  llvm::Expected<bool> validateDominated();
+  bool isFew(const TaskBuffer &buffer) const;
   llvm::Expected<bool> validateSets(llvm::StringRef name,
                                     llvm::ArrayRef<InputSet> sets, bool twice);
   llvm::Expected<bool> validate(const InputSet &set, Poison poison, bool twice);
@@ -200,6 +202,10 @@ private:
                                     const InputSet &set, DevicePointer out,
                                     DevicePointer original, double candidateRms,
                                     double originalRms);
+  /// Of elements that were compared, those that the original has and the
+  /// candidate lost.
+  llvm::Expected<bool> checkLost(const TaskBuffer &buffer, const InputSet &set,
+                                 uint64_t lost, uint64_t compared);
   llvm::Expected<bool> compareTrue(const TaskBuffer &buffer,
                                    const InputSet &set, DevicePointer out,
                                    DevicePointer original);
@@ -315,8 +321,10 @@ private:
   /// Of the filling under way; and of the last that asked: the clone decided.
   bool usesClone = false, cloneDecides = false;
   std::set<size_t> voted; ///< Buffers of this filling.
-  /// By argument: fillings, and those with errors as of a narrower type.
-  std::map<size_t, std::pair<unsigned, unsigned>> narrowVotes;
+  /// By argument and kind of inputs: fillings, and those with errors as of a
+  /// narrower type.
+  std::map<std::pair<size_t, std::string>, std::pair<unsigned, unsigned>>
+      narrowVotes;
   bool wantsTruth = true; ///< Not on inputs that were judged by it before.
   /// By the candidate's PTX; nothing where that is not known.
   std::optional<bool> addsFloatsAtomically;

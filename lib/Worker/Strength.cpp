@@ -224,7 +224,7 @@ bool spreadsOut(const InputSet &set, const TaskBuffers &buffers) {
 static std::string keyOf(const InputSet &set, Poison poison) {
   std::string key =
       llvm::formatv("{0} {1} {2} {3} {4}", set.seed, fsrBits(set.perturb),
-                    set.perturbSigns, set.shifted, int(poison));
+                    set.perturbTurn, set.shifted, int(poison));
   for (const FillRecipe &fill : set.fills)
     key += " " + fill.print();
   for (size_t standIn : set.standIns)

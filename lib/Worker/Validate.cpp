@@ -546,107 +546,6 @@ llvm::Expected<bool> Evaluation::compareOutputs(const InputSet &set,
   return compareConditioned(beyond, set, poison, candidateInStash);
 }
 
-/// Some inputs make every algorithm inexact: the variance of equal numbers is
-/// all rounding. An error beyond the bound is allowed where a few units of
-/// rounding in the *inputs* move the original's own result as far. One such
-/// move may leave a row by luck where it was (two scores that are nearly equal
-/// move together), so others are tried as long as luck could explain the error.
-llvm::Expected<bool>
-Evaluation::compareConditioned(llvm::ArrayRef<const TaskBuffer *> beyond,
-                               const InputSet &set, Poison poison,
-                               bool candidateInStash) {
-  constexpr unsigned mostMoves = 4;
-  constexpr double mostLuck = 64;
-  // Results as they were compared, and by how much the rows have moved.
-  struct Kept {
-    DevicePointer out, original, noise;
-    bool failing;
-  };
-  std::vector<Kept> kept;
-  std::vector<DevicePointer> extras;
-  auto extra = [&](uint64_t bytes) {
-    auto memory = buffers->extra(bytes);
-    if (memory)
-      extras.push_back(*memory);
-    return memory;
-  };
-  for (const TaskBuffer *buffer : beyond) {
-    auto copy = extra(buffer->extent);
-    if (!copy)
-      return copy.takeError();
-    if (llvm::Error error = helpers.copy(*copy, buffer->data, buffer->extent))
-      return std::move(error);
-    auto noise = extra(buffer->argument->numElements() / buffer->row() * 8);
-    if (!noise)
-      return noise.takeError();
-    kept.push_back({candidateInStash ? buffer->stash : *copy,
-                    candidateInStash ? *copy : buffer->stash, *noise, true});
-  }
-  for (unsigned move = 0; move < mostMoves; ++move) {
-    if (llvm::Error error = beginOriginal(2))
-      return std::move(error);
-    InputSet moved = set;
-    moved.perturb = set.conditioning;
-    moved.perturbSigns = move;
-    if (llvm::Error error = buffers->fill(moved, false))
-      return std::move(error);
-    if (llvm::Error error = buffers->poisonOutputs(poison))
-      return std::move(error);
-    if (llvm::Error error = launchOriginal(moved, poison))
-      return std::move(error);
-    bool anyFailing = false;
-    for (auto [buffer, one] : llvm::zip_equal(beyond, kept)) {
-      if (!one.failing)
-        continue;
-      FsrCompare compare = buffers->comparison(*buffer, one.out, one.original);
-      compare.mode = FsrBound;
-      std::optional<uint64_t> poisonBits = poisonOf(*buffer, poison);
-      compare.hasPoison = poisonBits.has_value();
-      compare.poison = poisonBits.value_or(0);
-      compare.ceiling = ceilingOf(*buffer, set);
-      compare.factor = factorOf(*buffer, set);
-      compare.tiny = tinyOf(*buffer, set);
-      FsrCompare rowsOf = compare;
-      rowsOf.out = 0;
-      if (llvm::Error error = helpers.rowMaximum(rowsOf, rowMaxima))
-        return std::move(error);
-      rowsOf.out = buffer->data;
-      if (llvm::Error error =
-              helpers.rowMaximum(rowsOf, one.noise, /*keep=*/move > 0))
-        return std::move(error);
-      compare.rowMaximum = rowMaxima;
-      compare.noise = one.noise;
-      auto difference = helpers.compare(compare);
-      if (!difference)
-        return difference.takeError();
-      auto byTruth = excused(*buffer, compare);
-      if (!byTruth)
-        return byTruth.takeError();
-      double worst = fsrDouble(difference->worst);
-      one.failing = difference->failing > *byTruth;
-      anyFailing |= one.failing;
-      // What rounding cannot explain at all, as a NaN, has no size.
-      bool mayBeLuck = worst > 1 && worst <= mostLuck;
-      if (one.failing && (!mayBeLuck || move + 1 == mostMoves))
-        return mismatch(*buffer, one.out, one.original, *difference, set);
-      if (!one.failing)
-        worstRatio = std::max(worstRatio, worst);
-    }
-    if (!anyFailing)
-      break;
-  }
-  conditioned = true;
-  if (llvm::Error error = helpers.synchronize())
-    return std::move(error);
-  for (DevicePointer memory : extras)
-    if (llvm::Error error = buffers->drop(memory))
-      return std::move(error);
-  // The inputs as they were: callers go on with them.
-  if (llvm::Error error = buffers->fill(set, false))
-    return std::move(error);
-  return true;
-}
-
 llvm::Expected<bool> Evaluation::validateSets(llvm::StringRef name,
                                               llvm::ArrayRef<InputSet> sets,
                                               bool twice) {
@@ -774,16 +673,20 @@ llvm::Expected<bool> Evaluation::validateQuick() {
   return true;
 }
 
+/// So few results that they tell of a narrower type only together.
+bool Evaluation::isFew(const TaskBuffer &buffer) const {
+  int64_t count = buffer.argument->numElements();
+  return isFloat(buffer.argument->element) && !task.work.movesOnly &&
+         count > 0 && (count < 64 || count / int64_t(buffer.row()) < 16);
+}
+
 /// One sum over many terms has an error of its own that hides a narrower type.
 /// Where zeros give zeros, a sum over few numbers among zeros has not.
 llvm::Expected<bool> Evaluation::validateSparse() {
   std::vector<InputSet> sets = inputs->sparse();
   bool anyFew = false;
   for (const TaskBuffer &buffer : buffers->buffers())
-    anyFew |= buffer.stash && isFloat(buffer.argument->element) &&
-              !task.work.movesOnly && buffer.argument->numElements() > 0 &&
-              (buffer.argument->numElements() < 64 ||
-               buffer.argument->numElements() / int64_t(buffer.row()) < 16);
+    anyFew |= buffer.stash && isFew(buffer);
   if (sets.empty() || !anyFew)
     return true;
   if (llvm::Error error = beginOriginal(1))
@@ -816,6 +719,20 @@ llvm::Expected<bool> Evaluation::validateSparse() {
   return validateSets("few-terms", sets, false);
 }
 
+/// One number of each row stands above the others: what is left out for being
+/// small shows where all but one are, and what a narrower type does to each row
+/// does not average out where it is the same for all.
+llvm::Expected<bool> Evaluation::validateDominated() {
+  bool anyFew = false;
+  for (const TaskBuffer &buffer : buffers->buffers())
+    anyFew |= buffer.stash && isFew(buffer);
+  std::vector<InputSet> sets = inputs->dominated(anyFew);
+  // Many equal numbers may make the original drift, which the clone knows.
+  for (InputSet &set : sets)
+    set.repeats |= !clone || !clone->whyNot().empty();
+  return validateSets("one-term-decides", sets, false);
+}
+
 /// NaN and infinities among the inputs.
 llvm::Expected<bool> Evaluation::validateSpecial() {
   std::vector<InputSet> sets = inputs->special();
@@ -844,6 +761,9 @@ llvm::Expected<bool> Evaluation::validateFull() {
                ? "read-only buffers of one type and shape at one address"
                : "no two read-only buffers of one type and shape may be one");
   goesOn = validateSparse();
+  if (!goesOn || !*goesOn)
+    return goesOn;
+  goesOn = validateDominated();
   if (!goesOn || !*goesOn)
     return goesOn;
   goesOn = validateSpecial();

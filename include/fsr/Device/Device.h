@@ -72,8 +72,8 @@ struct EvaluateOptions {
   /// the evidence is worth nothing. For studies of the race.
   bool raceOnly = false;
   int64_t maxPairs = 128;
-  /// Of the quick rung, which is a few pairs else: so many, to rank what is
-  /// close together.
+  /// Of the quick rung, which is a few pairs else: so many, at most 4096, to
+  /// rank what is close together.
   int64_t quickPairs = 0;
   double gpuSeconds = 0; ///< 0: no limit.
 };
@@ -120,7 +120,8 @@ struct EvaluateResult {
   std::optional<Measurement> measurement;
   Evidence evidence;
   /// Where the time went, from one word of the worker to the next; of the last
-  /// try. Seen from this side: a worker does not tell it.
+  /// try. Seen from this side: a worker does not tell it. Phases of one name in
+  /// a row are one, and so is what a worker begins beyond a few thousand.
   std::vector<PhaseTime> phases;
 };
 

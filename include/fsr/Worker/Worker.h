@@ -39,7 +39,8 @@ int serveDevice(Backend &backend, int in, int out,
 /// answered to the peer's hello, and status 1.
 int deviceWorkerMain(int argc, char **argv, std::string sanitizer = "");
 
-/// The body of `fsr-worker replay FILE [--device=DEVICE]`.
+/// The body of `fsr-worker replay FILE [--device=DEVICE]`. A worker that starts
+/// it adds `--while-locked=LOCK`, and may be gone before it has ended.
 int replayWorkerMain(int argc, char **argv);
 /// One launch of what the file describes.
 llvm::Error replayOnce(Backend &backend, llvm::StringRef path);
