@@ -130,7 +130,7 @@ std::string reasonForFiniteOnly(const KernelSite &site) {
       else if (!isKnownDialect(op) && touchesFloats(op))
         reason = "`" + name(op) + "` of the original is not known here";
       else if (isa<arith::CmpFOp>(op) && steers(op->getResult(0)))
-        reason = "comparisons of floats decide which way the original goes";
+        reason = comparisonsDecide.str();
       else if (isa<arith::CmpFOp>(op) &&
                (isCarried(op->getOperand(0)) || isCarried(op->getOperand(1))))
         reason = "the original keeps one of several floats by comparing them "

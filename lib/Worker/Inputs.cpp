@@ -339,6 +339,7 @@ std::vector<InputSet> InputPlan::special() const {
           task.arguments[i].access == Access::ReadWrite)
         set.fills[i] = recipe("normal", {0, 1});
     set.special = true;
+    set.holdsNaN = nans > 0;
     sets.push_back(std::move(set));
   };
   add("normal with NaN", share, 0, !anyReadOnly);

@@ -36,6 +36,7 @@ struct InputSet {
   /// Other orders of warps and blocks run on it as well.
   bool comesAgain = false;
   bool special = false; ///< Some elements are no finite numbers.
+  bool holdsNaN = false;
   /// Written buffers hold the answer to other inputs before a launch.
   bool answered = false;
   /// So far from one that results may leave their type: where the original's

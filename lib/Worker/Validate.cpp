@@ -769,6 +769,14 @@ llvm::Expected<bool> Evaluation::validateSpecial() {
     return true;
   if (task.work.finiteOnly.empty())
     return validateSets("special-values", sets, {});
+  if (task.work.movesOnly && task.work.finiteOnly == comparisonsDecide) {
+    llvm::erase_if(sets, [](const InputSet &set) { return set.holdsNaN; });
+    auto goesOn = validateSets("special-values", sets, {});
+    if (goesOn && *goesOn)
+      result.evidence.checks.back().detail +=
+          "; no NaN: " + task.work.finiteOnly;
+    return goesOn;
+  }
   addCheck("special-values", true, "none with NaN or infinities",
            "where the original is NaN so is the candidate; the same infinities",
            "not tried: " + task.work.finiteOnly);

@@ -106,6 +106,11 @@ struct WorkEstimate {
   std::string finiteOnly;
 };
 
+/// A reason for `WorkEstimate::finiteOnly` that speaks of NaN alone where
+/// nothing is computed: infinities compare as any number does.
+inline constexpr llvm::StringLiteral comparisonsDecide =
+    "comparisons of floats decide which way the original goes";
+
 /// How the elements of one buffer are made, by element index and seed.
 /// Text form, as in the attribute `fsr.workload`: "normal(3, 5)". Families:
 /// normal(mean, deviation), uniform(low, high), loguniform(low, high),

@@ -121,7 +121,9 @@ FSR_DEVICE FsrU64 fsrElementBits(FsrFill f, FsrU64 index) {
   if (f.changed > 0 && (double)fsrPhilox(f.other, index, 6).w[0] <
                            f.changed * 4294967296.0)
     f.seed = f.other;
-  if (f.kept > 0 && !((double)fsrPhilox(f.other, index, 6).w[0] <
+  // The ends are kept: they are where an element is forgotten.
+  if (f.kept > 0 && index != 0 && index + 1 != f.count &&
+      !((double)fsrPhilox(f.other, index, 6).w[0] <
                       f.kept * 4294967296.0))
     return 0;
   FsrWords random = fsrPhilox(f.seed, index, 0);
@@ -201,14 +203,18 @@ FSR_DEVICE FsrU64 fsrElementBits(FsrFill f, FsrU64 index) {
     break;
   }
   case FsrScaled: {
-    FsrWords drawn = fsrPhilox(f.seed, index / f.row, 7);
+    FsrU64 row = index / f.row;
+    FsrWords drawn = fsrPhilox(f.seed, row, 7);
     double u;
     fsrUnit(drawn.w[0], drawn.w[1], &u);
     double low = fsrLog(f.a), high = fsrLog(f.b);
     continuous = true;
     one.family = FsrNormal;
     one.a = 0;
-    one.b = fsrExp(low + (high - low) * u);
+    // A mean over rows shows whether the first and the last are in it.
+    bool isEnd = row == 0 || row + 1 == f.count / f.row;
+    double most = high - 11 < low ? low : high - 11; // e^11 is 2^16.
+    one.b = isEnd ? f.b : fsrExp(low + (most - low) * u);
     break;
   }
   case FsrMasked: {

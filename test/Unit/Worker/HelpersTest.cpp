@@ -389,7 +389,7 @@ TEST_F(HelpersTest, ScaledRowsHaveASizeEach) {
   }
   EXPECT_GT(least, 0x1p-21);
   EXPECT_LT(least, 0x1p-15);
-  EXPECT_GT(most, 0x1p15);
+  EXPECT_GT(most, 0x1p19);
   EXPECT_LT(most, 0x1p21);
 }
 
