@@ -133,7 +133,7 @@ struct ChosenBlock {
 struct LaunchOptions {
   Schedule schedule = Schedule::Lockstep;
   BlockOrder order = BlockOrder::OfSchedule;
-  /// What runs, each block once; none: all. The others are as if they had not
+  /// What runs, each thread once; none: all. The others are as if they had not
   /// come to their turn yet, and the block ends without the other threads:
   /// for kernels whose blocks, or threads, do not look at one another.
   std::vector<ChosenBlock> blocks;
