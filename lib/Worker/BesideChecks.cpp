@@ -156,6 +156,9 @@ llvm::Expected<bool> Evaluation::besideOn(const InputSet &set, bool inFull,
       if (!report->findings.empty())
         return refuse(report->findings, set.words, how.schedule);
     }
+    if (&how == hows.data() && told.fillings == 0)
+      noteCounters(report->counters, set.words + " inputs, " + report->part,
+                   report->isWhole);
     if (&how == hows.data())
       first = report->outputs;
     else if (first && report->outputs && *first != *report->outputs &&

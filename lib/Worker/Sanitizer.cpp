@@ -130,7 +130,7 @@ ReplayFile::~ReplayFile() { llvm::sys::fs::remove_directories(folder); }
 
 SanitizerRun ReplayFile::runTool(const SanitizerSetup &setup,
                                  llvm::StringRef tool) const {
-  std::string logPath = (folder + "/" + tool + ".log").str();
+  std::string logPath = logOf(tool);
   std::vector<std::string> args{
       setup.tool,      "--tool", tool.str(),         "--log-file", logPath,
       "--print-limit", "20",     "--error-exitcode", "86"};

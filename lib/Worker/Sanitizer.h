@@ -41,10 +41,14 @@ public:
   ReplayFile &operator=(const ReplayFile &) = delete;
 
   SanitizerRun runTool(const SanitizerSetup &setup, llvm::StringRef tool) const;
+  std::string replay() const { return folder + "/replay"; }
+  /// A place for what a tool writes.
+  std::string logOf(llvm::StringRef tool) const {
+    return (folder + "/" + tool + ".log").str();
+  }
 
 private:
   explicit ReplayFile(std::string folder) : folder(std::move(folder)) {}
-  std::string replay() const { return folder + "/replay"; }
   std::string folder;
 };
 
