@@ -20,7 +20,7 @@ namespace fsr {
 
 namespace {
 
-constexpr char ptx[] =
+constexpr char kernels[] =
 #include "PeaksPtx.inc"
     ;
 
@@ -191,7 +191,7 @@ llvm::Expected<DevicePeaks> PeakTest::run() {
 
 } // namespace
 
-llvm::StringRef peaksPtx() { return ptx; }
+llvm::StringRef peaksPtx() { return kernels; }
 
 llvm::Expected<DevicePeaks> measurePeaks(Helpers &helpers) {
   if (helpers.properties().isVirtual)
