@@ -12,6 +12,8 @@
 #include "../Support/TemporaryFolder.h"
 #include "fsr/Support/Files.h"
 
+#include "llvm/Support/Path.h"
+
 #include <sys/stat.h>
 
 using namespace fsr;
@@ -136,7 +138,7 @@ protected:
     return mixes ? "" : llvm::toString(mixes.takeError());
   }
 
-  TemporaryFolder folder;
+  fsr::TemporaryFolder folder;
   Toolkit toolkit;
   Build build;
 };
