@@ -157,8 +157,7 @@ llvm::Expected<bool> Evaluation::besideOn(const InputSet &set, bool inFull,
         return refuse(report->findings, set.words, how.schedule);
     }
     if (&how == hows.data() && told.fillings == 0)
-      noteCounters(report->counters, set.words + " inputs, " + report->part,
-                   report->isWhole);
+      noteCounters(report->counters, report->part, report->isWhole);
     if (&how == hows.data())
       first = report->outputs;
     else if (first && report->outputs && *first != *report->outputs &&

@@ -104,7 +104,8 @@ private:
               ptx::Schedule seenUnder);
   llvm::Expected<bool> validateSchedules();
   llvm::Expected<bool> model();
-  /// Of the candidate; the last ones stay.
+  /// Of the candidate; the last ones stay. `covers` goes into requests, which
+  /// say nothing of inputs.
   void noteCounters(const ptx::Counters &counters, std::string covers,
                     bool isWhole);
 

@@ -316,9 +316,7 @@ llvm::Expected<bool> Evaluation::model() {
       return std::move(error);
     VirtualReport report = virtualDevice->takeReport();
     if (who == Who::Candidate)
-      noteCounters(report.counters,
-                   llvm::formatv("{0} inputs, all blocks", set.words),
-                   /*isWhole=*/true);
+      noteCounters(report.counters, "all blocks", /*isWhole=*/true);
     times[who == Who::Candidate] = report.microseconds;
     bounds[who == Who::Candidate] = report.bound;
   }

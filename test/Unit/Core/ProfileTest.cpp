@@ -25,7 +25,7 @@ Profile sample() {
   mix[CodeClass::Other] = 6;
   profile.mixes = {mix};
   CountedWork counted;
-  counted.covers = "the workload's own inputs, all blocks";
+  counted.covers = "all blocks";
   counted.isWhole = true;
   counted.warpInstructions = 1000;
   counted.laneInstructions = 16000;
@@ -87,7 +87,7 @@ TEST(ProfileTest, InWords) {
       describe(*sample().counted),
       (std::vector<std::string>{
           "1000 warp instructions of PTX, 16.0 of 32 lanes active: 25.0 % "
-          "FP32, 12.5 % memory",
+          "FP32, 12.5 % memory, 0.3 % atomics",
           "global memory: 8.00 sectors of 32 bytes a warp's request; 50.0 % of "
           "the bytes moved are used; each sector that is touched is asked for "
           "2.00 times",
