@@ -288,9 +288,9 @@ struct Options {
   std::string benchmarks = FSR_BENCHMARKS;
 };
 
-/// Candidates a second.
-double measure(const Subject &subject, Device &device, Compiler &compiler,
-               const Options &options) {
+/// Right candidates a second; nothing where one was not told to be right.
+std::optional<double> measure(const Subject &subject, Device &device,
+                              Compiler &compiler, const Options &options) {
   KernelTask task = check(parseTask(check(
       readFile(options.benchmarks + "/store/tasks/" + subject.task + ".json",
                1 << 20))));
@@ -331,16 +331,21 @@ double measure(const Subject &subject, Device &device, Compiler &compiler,
   llvm::sys::fs::remove_directories(folder);
   if (!outcome.trouble.empty() || !outcome.weak.empty())
     check(makeError(ErrorKind::Unavailable, outcome.trouble + outcome.weak));
-  unsigned right = llvm::count_if(outcome.trials, [](const Trial &trial) {
+  auto isRight = [](const Trial &trial) {
     return trial.verdict == Verdict::Undecided ||
            trial.verdict == Verdict::NotFaster;
-  });
-  double rate = double(outcome.trials.size()) / seconds;
+  };
+  if (outcome.trials.empty())
+    check(makeError(ErrorKind::Unavailable, "no candidate was tried"));
+  size_t right = llvm::count_if(outcome.trials, isRight);
+  double rate = double(right) / seconds;
   llvm::outs() << llvm::formatv(
       "{0}: {1} candidates ({2} right) in {3:f2} s: {4:f1} a second\n",
       subject.name, outcome.trials.size(), right, seconds, rate);
-  if (right != outcome.trials.size())
-    llvm::outs() << "  " << outcome.trials.front().message << '\n';
+  auto wrong = llvm::find_if_not(outcome.trials, isRight);
+  if (wrong != outcome.trials.end())
+    llvm::outs() << "  not right: " << nameOf(wrong->verdict) << ": "
+                 << wrong->message << '\n';
   double sum = 0;
   for (const auto &[stage, time] : stages.sums)
     sum += time;
@@ -354,6 +359,8 @@ double measure(const Subject &subject, Device &device, Compiler &compiler,
       100 * timedDevice.busySeconds / seconds / timedDevice.slots(),
       1000 * (processorSecondsOfChildren() - compilersBefore) /
           double(outcome.trials.size()));
+  if (wrong != outcome.trials.end())
+    return std::nullopt;
   return rate;
 }
 
@@ -395,7 +402,7 @@ int main(int argc, char **argv) {
     return 2;
   }
   auto compiler = check(makeCudaCompiler({}));
-  bool isSlow = false;
+  bool hasFailed = false;
   for (const std::string &name : options.devices) {
     auto device = check(openDevice(name));
     DeviceDescription facts = check(device->describe());
@@ -403,8 +410,10 @@ int main(int argc, char **argv) {
                                   "processors\n",
                                   name, facts.name, device->slots(),
                                   std::thread::hardware_concurrency());
-    for (const Subject &subject : subjects)
-      isSlow |= measure(subject, *device, *compiler, options) < options.atLeast;
+    for (const Subject &subject : subjects) {
+      auto rate = measure(subject, *device, *compiler, options);
+      hasFailed |= !rate || *rate < options.atLeast;
+    }
   }
-  return isSlow;
+  return hasFailed;
 }

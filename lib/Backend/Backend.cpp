@@ -57,6 +57,18 @@ bool BackendError::isSticky() const {
 
 bool BackendError::isNotFound() const { return code == cuda::errorNotFound; }
 
+bool BackendError::isHardware() const {
+  switch (code) {
+  case cuda::errorDeviceUnavailable:
+  case cuda::errorEccUncorrectable:
+  case cuda::errorNvlinkUncorrectable:
+  case cuda::errorContained:
+    return true;
+  default:
+    return false;
+  }
+}
+
 bool BackendError::isLaunchRefusal() const {
   switch (code) {
   case cuda::errorLaunchOutOfResources:
@@ -68,7 +80,9 @@ bool BackendError::isLaunchRefusal() const {
   case cuda::errorNotSupported: {
     llvm::StringRef where(call);
     return where.starts_with("cuLaunchKernel") ||
-           where.starts_with("cuFuncSetAttribute");
+           where.starts_with("cuFuncSetAttribute") ||
+           (code == cuda::errorOutOfMemory &&
+            where.starts_with("cuMemAllocAsync"));
   }
   default:
     return false;

@@ -295,6 +295,15 @@ public:
       return llvm::Error::success();
     return translate(gpu->setUninitialized(pointer, bytes), "uninitialised");
   }
+  void forgetReads() override {
+    std::lock_guard<std::mutex> lock(mutex);
+    gpu->forgetReads();
+  }
+  llvm::Error forRead(DevicePointer pointer, uint64_t bytes,
+                      ptx::VirtualGpu::Visit visit) override {
+    std::lock_guard<std::mutex> lock(mutex);
+    return translate(gpu->forRead(pointer, bytes, visit), "reads");
+  }
 
 private:
   static llvm::Error failed(int code, llvm::StringRef name,

@@ -53,6 +53,10 @@ constexpr Family families[] = {
     {"gram", 1, "gram(rows)"},
     {"drifting", 2, "drifting(mean, deviation)"},
     {"specials", 2, "specials(nans, infinities)"},
+    {"peaks", 2, "peaks(value, apart)"},
+    {"masked", 1, "masked(value)", true},
+    {"scaled", 2, "scaled(low, high)"},
+    {"dominated", 3, "dominated(low, high, spread)"},
 };
 
 const Family *findFamily(llvm::StringRef name) {
@@ -99,14 +103,17 @@ llvm::StringRef rangeError(const Family &family, llvm::ArrayRef<double> p) {
     return "wanted a deviation of at least 0";
   if (name == "shifteduniform" && p[2] < 0)
     return "wanted a half width of at least 0";
+  if (name == "dominated" && (p[0] < 0 || p[2] < 0))
+    return "wanted distances of at least 0";
   if (name == "gram" && p[0] <= 0)
     return "wanted rows > 0";
   constexpr llvm::StringLiteral ranges[] = {
-      "uniform", "loguniform", "integers", "shiftednormal", "shifteduniform",
-      "sines",   "zipf",       "sorted",   "reversed"};
+      "uniform",        "loguniform", "integers", "shiftednormal",
+      "shifteduniform", "sines",      "zipf",     "sorted",
+      "reversed",       "scaled",     "dominated"};
   if (llvm::is_contained(ranges, name) && p[0] > p[1])
     return "wanted low <= high";
-  if (name == "loguniform" && p[0] <= 0)
+  if ((name == "loguniform" || name == "scaled") && p[0] <= 0)
     return "wanted low > 0";
   if (((name == "bernoulli" || name == "signs") && (p[0] < 0 || p[0] > 1)) ||
       (name == "tails" && (p[1] < 0 || p[1] > 1)))
@@ -114,6 +121,8 @@ llvm::StringRef rangeError(const Family &family, llvm::ArrayRef<double> p) {
   if (name == "specials" &&
       !(p[0] >= 0 && p[1] >= 0 && p[0] + p[1] > 0 && p[0] + p[1] <= 1))
     return "wanted probabilities with a sum above 0 and of at most 1";
+  if (name == "peaks" && !(p[1] >= 1 && p[1] <= 1024))
+    return "wanted elements that are 1 to 1024 apart";
   // Beyond 2^53 a double skips integers.
   if ((name == "integers" || name == "zipf") && llvm::any_of(p, [](double v) {
         return v != std::floor(v) || std::fabs(v) > 9007199254740992.0;

@@ -287,8 +287,8 @@ bool fsr::fromJSON(const Value &json, WireEvaluate &value, Path path) {
     path.field("max_pairs").report("expected a number from 1 to 100000");
     return false;
   }
-  if (options.quickPairs < 0 || options.quickPairs > maxWireSamples) {
-    path.field("quick_pairs").report("expected a number from 0 to 100000");
+  if (options.quickPairs < 0 || options.quickPairs > maxQuickPairs) {
+    path.field("quick_pairs").report("expected a number from 0 to 4096");
     return false;
   }
   if (!std::isfinite(options.gpuSeconds) || options.gpuSeconds < 0) {
@@ -440,9 +440,11 @@ bool fsr::fromJSON(const Value &json, EvaluateResult &value, Path path) {
     check.rule = scrubPeerText(check.rule);
     check.detail = scrubPeerText(check.detail);
   }
-  for (std::string *text :
-       {&evidence.device, &evidence.driver, &evidence.toolchain})
+  for (std::string *text : {&evidence.device, &evidence.driver})
     *text = scrubPeerText(*text, maxNameBytes);
+  // Of who built the candidate: nothing that a worker knows.
+  evidence.toolchain.clear();
+  evidence.sandbox.clear();
   return true;
 }
 

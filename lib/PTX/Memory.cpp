@@ -86,7 +86,7 @@ std::string hex(uint64_t value) {
 struct Memory::Impl {
   uint64_t limit = 0, used = 0;
   uint64_t next = firstGlobal;
-  unsigned stamp = 0;
+  unsigned stamp = 0, launchesSince = 0;
   std::map<uint64_t, Allocation> allocations; ///< By address.
   MessageTable messages;
 
@@ -381,6 +381,7 @@ Error Memory::setUninitialized(uint64_t address, uint64_t bytes) {
 
 void Memory::beginLaunch() {
   impl->messages.clear();
+  ++impl->launchesSince;
   bool isWrapped = ++impl->stamp > lastStamp;
   if (isWrapped)
     impl->stamp = 1;
@@ -400,6 +401,13 @@ void Memory::beginLaunch() {
 }
 
 unsigned Memory::launchStamp() const { return impl->stamp; }
+
+void Memory::forgetReads() {
+  impl->stamp = lastStamp; // The next launch clears all cells.
+  impl->launchesSince = 0;
+}
+
+bool Memory::knowsReads() const { return impl->launchesSince <= lastStamp; }
 
 MessageTable &Memory::messages() { return impl->messages; }
 

@@ -105,6 +105,10 @@ public:
 
   /// A launch begins: who wrote and read before it is forgotten.
   void beginLaunch();
+  /// Cells are empty from the next launch on.
+  void forgetReads();
+  /// Whether the cells still hold all that launches have read since.
+  bool knowsReads() const;
   /// Of the launch under way, in 1..15: what the cells carry.
   unsigned launchStamp() const;
   /// What threads released at places of global memory; Ordering.h.

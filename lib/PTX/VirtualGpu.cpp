@@ -80,6 +80,8 @@ public:
                          Visit visit) override;
   llvm::Error forTouched(uint64_t address, uint64_t bytes,
                          Visit visit) override;
+  void forgetReads() override { memory.forgetReads(); }
+  llvm::Error forRead(uint64_t address, uint64_t bytes, Visit visit) override;
   llvm::Error mapHost(void *pointer, uint64_t bytes) override {
     return memory.mapHost(pointer, bytes);
   }
@@ -631,6 +633,10 @@ llvm::Expected<LaunchResult> Gpu::launch(unsigned module,
     result.proof.broken = "taint was not tracked";
   else if (result.proof.broken.empty() && !result.findings.empty())
     result.proof.broken = "there are findings";
+  else if (result.proof.broken.empty() && result.fidelity.approximateSteers)
+    result.proof.broken =
+        "an approximate value, which a GPU may have otherwise, "
+        "reached an address, a branch or a guard";
   else if (result.proof.broken.empty() && !launchOptions.checkRaces)
     result.proof.broken = "races were not looked for";
   result.proof.holds = result.proof.broken.empty() && result.completed;
@@ -660,6 +666,30 @@ llvm::Error Gpu::forWritten(uint64_t address, uint64_t bytes, Visit visit) {
     while (at < bytes && (state[at] & Written))
       ++at;
     visit(address + from, at - from);
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error Gpu::forRead(uint64_t address, uint64_t bytes, Visit visit) {
+  const Region *region = memory.find(address);
+  if (!region || region->address != address || bytes > region->bytes ||
+      !region->readers)
+    return makeError(ErrorKind::BadInput,
+                     "no allocation of " + llvm::Twine(bytes) + " bytes at 0x" +
+                         llvm::utohexstr(address));
+  if (!memory.knowsReads())
+    return makeError(ErrorKind::Unsupported,
+                     "too many launches to know what they read");
+  uint64_t count = (bytes + 3) / 4;
+  for (uint64_t at = 0; at < count;) {
+    if (!region->readers[at]) {
+      ++at;
+      continue;
+    }
+    uint64_t from = at;
+    while (at < count && region->readers[at])
+      ++at;
+    visit(address + from * 4, std::min(at * 4, bytes) - from * 4);
   }
   return llvm::Error::success();
 }

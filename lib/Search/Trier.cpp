@@ -134,6 +134,15 @@ Promised<Workshop::Built> Trier::build(const Work &work, size_t set,
       });
 }
 
+/// What an evaluation says of a trial as a whole; an earlier measurement stands
+/// where this one came to none.
+static void adopt(Trial &trial, const EvaluateResult &result) {
+  trial.verdict = result.verdict;
+  trial.message = result.message;
+  if (result.measurement)
+    trial.measurement = result.measurement;
+}
+
 static EvaluateOptions quickLook(unsigned rung) {
   EvaluateOptions options;
   options.full = false;
@@ -419,10 +428,7 @@ llvm::Error Trier::climb(const Work &work, Race race, bool hasWinner,
       if (!climbed.value)
         return climbed.error();
       const EvaluateResult &result = *climbed.value;
-      trial.verdict = result.verdict;
-      trial.message = result.message;
-      if (result.measurement)
-        trial.measurement = result.measurement;
+      adopt(trial, result);
       if (result.profile)
         trial.profile = result.profile;
       trial.full = true;
@@ -460,10 +466,7 @@ llvm::Error Trier::confirm(Trial &trial, const Contender &contender) {
   if (!confirmed.value)
     return confirmed.error();
   const EvaluateResult &result = *confirmed.value;
-  trial.verdict = result.verdict;
-  trial.message = result.message;
-  if (result.measurement)
-    trial.measurement = result.measurement;
+  adopt(trial, result);
   if (result.profile) {
     Profile &profile = trial.profile ? *trial.profile : trial.profile.emplace();
     profile.hardware = result.profile->hardware;

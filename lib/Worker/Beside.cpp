@@ -325,6 +325,8 @@ Beside::Went Beside::runSteps(bool isDry, const BesideHow &how,
     return Went::Nowhere;
   }
   report.isWhole = report.proof.holds = true;
+  if (how.notesReads)
+    copied.gpu().forgetReads();
   bool isUnknown = false;
   for (size_t i = 0; i < steps.size(); ++i) {
     Step &step = steps[i];
@@ -378,6 +380,7 @@ llvm::Expected<BesideReport> Beside::run(const BesideLimits &wanted,
         llvm::formatv("its scratch of {0} bytes is too much to clear", zeroed);
     return report;
   }
+  copied.protectInputs(!how.notesReads);
   bool isSmall = copied.bytesRead() <= limits.smallBytes;
   if (isSmall)
     copied.needAll();
@@ -410,6 +413,8 @@ llvm::Expected<BesideReport> Beside::run(const BesideLimits &wanted,
       report.proof.holds &= report.isWhole;
       if (report.isWhole)
         report.outputs = hashOutputs();
+      if (report.isWhole && how.notesReads)
+        report.reads = copied.takeReads();
       return report;
     }
   }

@@ -40,6 +40,8 @@ struct BesideLimits {
 struct BesideHow {
   ptx::Schedule schedule = ptx::Schedule::Lockstep;
   ptx::BlockOrder order = ptx::BlockOrder::OfSchedule;
+  /// What inputs are read, in place of whether they are written.
+  bool notesReads = false;
 };
 
 struct BesideReport {
@@ -54,6 +56,7 @@ struct BesideReport {
   /// A hash of all that the task's buffers hold after a whole run; none where
   /// they are large.
   std::optional<uint64_t> outputs;
+  ReadWords reads; ///< Of a whole run, where it was asked for.
 };
 
 class Beside {

@@ -80,21 +80,27 @@ llvm::Expected<std::set<ptx::FindingKind>>
 Evaluation::findOriginalKinds(const BesideLimits &limits,
                               const BesideHow &how) {
   std::set<ptx::FindingKind> kinds;
-  if (images.referencePtx.empty())
-    return kinds;
-  if (!besideOriginal)
-    besideOriginal = std::make_unique<Beside>(
-        task, images.referencePtx, likeDevice(helpers.properties()), random());
-  auto report = besideOriginal->run(
-      limits, how,
-      [&](size_t argument, uint64_t offset, void *to, uint64_t bytes) {
-        return fetchBeside(argument, offset, to, bytes);
-      });
+  auto report = runOriginalBeside(limits, how);
   if (!report)
     return report.takeError();
   for (const ptx::Finding &finding : report->findings)
     kinds.insert(finding.kind);
   return kinds;
+}
+
+llvm::Expected<BesideReport>
+Evaluation::runOriginalBeside(const BesideLimits &limits,
+                              const BesideHow &how) {
+  if (images.referencePtx.empty())
+    return BesideReport();
+  if (!besideOriginal)
+    besideOriginal = std::make_unique<Beside>(
+        task, images.referencePtx, likeDevice(helpers.properties()), random());
+  return besideOriginal->run(
+      limits, how,
+      [&](size_t argument, uint64_t offset, void *to, uint64_t bytes) {
+        return fetchBeside(argument, offset, to, bytes);
+      });
 }
 
 /// Of two runs on the same inputs, as between two on a GPU.
@@ -122,6 +128,7 @@ llvm::Expected<bool> Evaluation::besideOn(const InputSet &set, bool inFull,
     return std::move(error);
   std::vector<BesideHow> hows(1);
   if (inFull && told.fillings == 0) {
+    hows[0].notesReads = true;
     // A race within a warp shows in most random schedules, not in each.
     for (unsigned i = 0; i < 4; ++i)
       hows.push_back({ptx::Schedule::SplitLanes, ptx::BlockOrder::OfSchedule});
@@ -158,6 +165,13 @@ llvm::Expected<bool> Evaluation::besideOn(const InputSet &set, bool inFull,
     }
     if (&how == hows.data() && told.fillings == 0)
       noteCounters(report->counters, report->part, report->isWhole);
+    if (how.notesReads && !report->reads.empty()) {
+      auto original = runOriginalBeside(limits, how);
+      if (!original)
+        return original.takeError();
+      candidateReads = std::move(report->reads);
+      originalReads = std::move(original->reads);
+    }
     if (&how == hows.data())
       first = report->outputs;
     else if (first && report->outputs && *first != *report->outputs &&

@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
 
 namespace fsr {
 
@@ -77,6 +78,14 @@ FamilyDefaults defaultsOf(FsrFamily family) {
     return {1024, 0};
   case FsrSpecials:
     return {0.01, 0.01};
+  case FsrPeaks:
+    return {16, 1};
+  case FsrScaled:
+    return {0.0009765625, 1024};
+  case FsrMasked:
+    return {-std::numeric_limits<double>::infinity(), 0};
+  case FsrDominated:
+    return {1, 1, 0};
   }
   return {0, 0};
 }
@@ -414,10 +423,15 @@ llvm::Error TaskBuffers::fill(const InputSet &set, bool onlyWritten) {
     fill.c = parameterOr(recipe, 2, defaults.c);
     if (isFloat(buffer.argument->element))
       fill.perturb = set.perturb * unitRoundoff(buffer.argument->element);
+    fill.turn = set.perturbTurn;
     fill.element = static_cast<uint32_t>(buffer.argument->element);
     fill.family = *family;
     // On a virtual device nothing writes what kernels only read.
-    bool stays = virtualDevice && !buffer.written();
+    auto planted = llvm::find_if(set.planted, [&](const Planted &one) {
+      return one.argument == buffer.index;
+    });
+    bool stays =
+        virtualDevice && !buffer.written() && planted == set.planted.end();
     if (stays && llvm::any_of(filled, [&](const FsrFill &known) {
           return !std::memcmp(&known, &fill, sizeof(fill));
         }))
@@ -428,6 +442,9 @@ llvm::Error TaskBuffers::fill(const InputSet &set, bool onlyWritten) {
                    [&](const FsrFill &known) { return known.to == fill.to; });
     if (stays)
       filled.push_back(fill);
+    if (planted != set.planted.end())
+      if (llvm::Error error = plant(buffer, *planted))
+        return error;
     if (virtualDevice)
       if (llvm::Error error =
               virtualDevice->setTainted(buffer.data, buffer.extent))
@@ -502,8 +519,14 @@ llvm::Expected<int64_t> TaskBuffers::spreadOutputs(int64_t wanted) {
   for (const TaskBuffer &buffer : all)
     if (buffer.poisoned())
       bytesOfSet += llvm::alignTo(buffer.extent, naturalAlignment);
-  if (bytesOfSet)
-    wanted = std::min<int64_t>(wanted, 1 + spreadBytes / bytesOfSet);
+  if (bytesOfSet) {
+    auto free = helpers.backend().freeMemory();
+    if (!free)
+      return free.takeError();
+    // The plan's scratch is allocated once more while a launch is timed.
+    uint64_t room = std::min<uint64_t>(spreadBytes, *free / 2);
+    wanted = std::min<int64_t>(wanted, 1 + room / bytesOfSet);
+  }
   while (int64_t(outputSets.size()) + 1 < wanted) {
     std::vector<DevicePointer> set(all.size());
     for (size_t i = 0; i < all.size(); ++i) {
@@ -611,6 +634,41 @@ llvm::Expected<std::string> TaskBuffers::findGuardDamage() {
       return damage;
   }
   return std::string();
+}
+
+llvm::Error TaskBuffers::plant(const TaskBuffer &buffer,
+                               const Planted &planted) {
+  // The device knows how its types hold a number.
+  auto one = extra(16);
+  if (!one)
+    return one.takeError();
+  FsrFill fill{};
+  fill.to = *one;
+  fill.count = fill.row = 1;
+  fill.a = planted.value;
+  fill.element = static_cast<uint32_t>(buffer.argument->element);
+  fill.family = *familyCode("equal");
+  if (llvm::Error error = helpers.fill(fill))
+    return error;
+  unsigned size = buffer.elementBytes();
+  std::vector<uint8_t> bits(size), all(buffer.extent);
+  Backend &backend = helpers.backend();
+  if (llvm::Error error =
+          backend.copyToHost(bits.data(), *one, size, helpers.stream()))
+    return error;
+  if (llvm::Error error = backend.copyToHost(all.data(), buffer.data,
+                                             buffer.extent, helpers.stream()))
+    return error;
+  if (llvm::Error error = helpers.synchronize())
+    return error;
+  for (unsigned i : planted.elements->set_bits())
+    std::memcpy(all.data() + uint64_t(i) * size, bits.data(), size);
+  if (llvm::Error error = backend.copyToDevice(buffer.data, all.data(),
+                                               buffer.extent, helpers.stream()))
+    return error;
+  if (llvm::Error error = helpers.synchronize())
+    return error;
+  return drop(*one);
 }
 
 llvm::Error TaskBuffers::protectInputs(bool protect) {

@@ -82,6 +82,7 @@ public:
   void share(const InputSet &set);
   /// Fills what the kernel reads. `onlyWritten` restores in-place buffers.
   llvm::Error fill(const InputSet &set, bool onlyWritten);
+  llvm::Error plant(const TaskBuffer &buffer, const Planted &planted);
   /// Something else than `fill` wrote a buffer that kernels only read.
   void forgetFills() { filled.clear(); }
   llvm::Error poisonOutputs(Poison poison);

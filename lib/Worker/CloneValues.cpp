@@ -43,6 +43,7 @@ bool isOrdinary(const KernelTask &task, const InputSet &set) {
         llvm::StringSwitch<bool>(set.fills[i].family)
             .Cases({"normal", "uniform", "loguniform", "drifting"}, true)
             .Cases({"shiftednormal", "shifteduniform", "sines", "gram"}, true)
+            .Case("dominated", true)
             .Default(false))
       return true;
   }
@@ -302,9 +303,12 @@ Evaluation::askClone(const TaskBuffer &buffer, const InputSet &set,
 llvm::Expected<bool> Evaluation::compareClone(const TaskBuffer &buffer,
                                               const InputSet &set,
                                               const CloneAnswer &answer) {
+  const FsrJudgement &found = answer.judgement;
+  auto hasAll = checkLost(buffer, set, found.lost, found.compared);
+  if (!hasAll || !*hasAll)
+    return hasAll;
   if (!answer.isMany)
     return voteNarrow(buffer, set, answer.candidateRms, answer.originalRms);
-  const FsrJudgement &found = answer.judgement;
   // What a narrower type gives is off everywhere.
   bool isSpread = !found.failing || found.failing > found.compared / 8;
   if (isSpread && isOrdinary(task, set) &&
@@ -325,13 +329,34 @@ llvm::Expected<bool> Evaluation::voteNarrow(const TaskBuffer &buffer,
   // Of a sum in order: no type is blamed for that.
   double inOrder =
       std::sqrt(std::max<double>(1, task.work.accumulation)) * roundoff;
-  auto &[fillings, votes] = narrowVotes[buffer.index];
+  // Inputs that are made to show it are told apart from the ordinary.
+  bool isMade = llvm::any_of(set.fills, [](const FillRecipe &fill) {
+    return fill.family == "dominated";
+  });
+  auto &[fillings, votes] =
+      narrowVotes[{buffer.index, isMade ? set.words : std::string()}];
   ++fillings;
   votes += candidateRms > narrowFactor * originalRms + roundoff &&
            candidateRms > inOrder;
   if (fillings < fewestFillings || votes * 4 < fillings * 3)
     return true;
   return refuseNarrow(buffer, set, candidateRms, originalRms);
+}
+
+llvm::Expected<bool> Evaluation::checkLost(const TaskBuffer &buffer,
+                                           const InputSet &set, uint64_t lost,
+                                           uint64_t compared) {
+  constexpr uint64_t fewest = 16, share = 16;
+  if (lost < fewest || lost * share < compared)
+    return true;
+  std::string text = llvm::formatv(
+      "buffer {0} lacks small results: on {1} inputs {2} of {3} elements are "
+      "off by more than half of a true value that the original has to 10 bits "
+      "or more, however small it is beside others of its row",
+      buffer.argument->name, set.words, lost, compared);
+  addCheck("true-values", false, set.words,
+           "small results that the original has are there", text);
+  return finish(Verdict::Mismatch, text);
 }
 
 llvm::Expected<bool> Evaluation::refuseNarrow(const TaskBuffer &buffer,
@@ -341,7 +366,8 @@ llvm::Expected<bool> Evaluation::refuseNarrow(const TaskBuffer &buffer,
   std::string text = llvm::formatv(
       "buffer {0} is computed as if in a narrower type: on {1} inputs the "
       "RMS error against true values is {2} of the row's largest value "
-      "({3:f0} significant bits), the original's is {4} ({5:f0} bits)",
+      "({3:f0} significant bits), the original's is {4} ({5:f0} bits); small "
+      "terms that are left out look the same",
       buffer.argument->name, set.words, shareText(candidateRms),
       -std::log2(candidateRms), shareText(originalRms),
       originalRms > 0 ? -std::log2(originalRms)

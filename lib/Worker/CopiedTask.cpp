@@ -22,6 +22,8 @@ namespace {
 constexpr uint64_t sectorBytes = 32;
 constexpr uint64_t mostGap = 32 << 10;
 constexpr int64_t mostBlocks = int64_t(1) << 40;
+/// There are three bits to every sector, numbered by ints.
+constexpr uint64_t mostBufferBytes = uint64_t(16) << 30;
 
 ByteRuns runsOf(const llvm::BitVector &sectors, uint64_t extent, uint64_t gap) {
   ByteRuns runs;
@@ -81,6 +83,11 @@ llvm::Error CopiedTask::reload(llvm::StringRef ptx) {
 }
 
 llvm::Expected<size_t> CopiedTask::addScratch(uint64_t bytes) {
+  if (bytes > mostBufferBytes)
+    return makeError(
+        ErrorKind::Unsupported,
+        "a buffer of " + llvm::Twine(bytes) + " bytes is larger than the " +
+            llvm::Twine(mostBufferBytes) + " that are followed in a copy");
   Buffer buffer;
   buffer.argument = ~size_t(0);
   buffer.extent = bytes;
@@ -226,6 +233,31 @@ void CopiedTask::restoreInPlace() {
     for (const auto &[from, bytes] : buffer.kept)
       llvm::consumeError(
           device->write(buffer.address + from, bytes.data(), bytes.size()));
+}
+
+void CopiedTask::protectInputs(bool protect) {
+  for (const Buffer &buffer : all)
+    if (!buffer.isWritten && buffer.extent)
+      llvm::cantFail(device->setConst(buffer.address, protect));
+}
+
+ReadWords CopiedTask::takeReads() {
+  ReadWords reads(task.arguments.size());
+  for (const Buffer &buffer : all) {
+    if (buffer.isWritten || !buffer.extent || buffer.argument >= reads.size())
+      continue;
+    llvm::BitVector &words = reads[buffer.argument];
+    words.resize((buffer.extent + 3) / 4);
+    if (llvm::Error error = device->forRead(
+            buffer.address, buffer.extent, [&](uint64_t at, uint64_t bytes) {
+              uint64_t first = (at - buffer.address) / 4;
+              words.set(first, first + (bytes + 3) / 4);
+            })) {
+      llvm::consumeError(std::move(error));
+      return {};
+    }
+  }
+  return reads;
 }
 
 void CopiedTask::taintInputs(bool isTainted, bool inPlaceToo) {

@@ -27,6 +27,10 @@ namespace fsr {
 /// Where each begins, and how many bytes it has.
 using ByteRuns = std::vector<std::pair<uint64_t, uint64_t>>;
 
+/// By argument, the words of 4 bytes of its storage that launches read; empty
+/// for buffers that are written.
+using ReadWords = std::vector<llvm::BitVector>;
+
 class CopiedTask {
 public:
   /// Reads `bytes` at an offset of an argument's storage.
@@ -44,11 +48,13 @@ public:
 
   explicit CopiedTask(const KernelTask &task) : task(task) {}
 
-  /// Loads the PTX and allocates the task's buffers.
+  /// Loads the PTX and allocates the task's buffers. Unsupported: one is too
+  /// large.
   llvm::Error open(llvm::StringRef ptx, const ptx::VirtualGpuOptions &options);
   /// Its own variables as they were at first.
   llvm::Error reload(llvm::StringRef ptx);
-  /// Memory that no argument names; its place among the buffers.
+  /// Memory that no argument names; its place among the buffers. Errors as
+  /// above.
   llvm::Expected<size_t> addScratch(uint64_t bytes);
   ptx::VirtualGpu &gpu() { return *device; }
   unsigned module() const { return loaded; }
@@ -76,6 +82,11 @@ public:
   void restoreInPlace();
   /// Whether what was fetched is data (`ptx::VirtualGpu::setTainted`).
   void taintInputs(bool isTainted, bool inPlaceToo);
+  /// Whether kernels may not write what they only read.
+  void protectInputs(bool protect);
+  /// What launches read since `ptx::VirtualGpu::forgetReads`, of inputs that
+  /// were not protected. Empty: that is not known.
+  ReadWords takeReads();
 
 private:
   const KernelTask &task;

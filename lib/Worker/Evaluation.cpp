@@ -190,6 +190,13 @@ llvm::Error Evaluation::classify(llvm::Error error) {
                            "the device failed while the candidate was not "
                            "running: " +
                                failure.message());
+        // Memory that does not hold its bits, and calls of the worker's own.
+        if (failure.isHardware() ||
+            (!failure.isSticky() && !failure.isLaunchRefusal()))
+          return makeError(ErrorKind::Unavailable,
+                           "the device failed, and not by the candidate's "
+                           "doing: " +
+                               failure.message());
         if (failure.isSticky())
           finish(isAddressFault(failure.name) ? Verdict::Unsafe
                                               : Verdict::Crashed,
@@ -289,9 +296,25 @@ llvm::Expected<bool> Evaluation::prepare() {
                   "task's: " +
                       llvm::toString(std::move(error)));
   }
+  // What the driver does not load is the candidate's fault. A broken device is
+  // not.
+  auto refuseImage = [&](llvm::Error error) -> llvm::Expected<bool> {
+    std::string why;
+    error = llvm::handleErrors(
+        std::move(error),
+        [&](std::unique_ptr<BackendError> failure) -> llvm::Error {
+          if (failure->isSticky())
+            return llvm::Error(std::move(failure));
+          why = failure->message();
+          return llvm::Error::success();
+        });
+    if (error)
+      return std::move(error);
+    return finish(Verdict::LaunchFailed, "the image does not load: " + why);
+  };
   auto loaded = LoadedImage::load(helpers.backend(), images.candidate);
   if (!loaded)
-    return loaded.takeError();
+    return refuseImage(loaded.takeError());
   candidate = std::move(*loaded);
   for (const ResolvedLaunch &launch : request.plan.launches) {
     auto function = candidate->function(launch.kernel);
@@ -300,13 +323,13 @@ llvm::Expected<bool> Evaluation::prepare() {
       llvm::Error rest = llvm::handleErrors(
           function.takeError(),
           [&](std::unique_ptr<BackendError> error) -> llvm::Error {
-            if (error->isSticky())
+            if (!error->isNotFound())
               return llvm::Error(std::move(error));
             missing = true;
             return llvm::Error::success();
           });
       if (!missing)
-        return std::move(rest);
+        return refuseImage(std::move(rest));
       llvm::consumeError(std::move(rest));
       return finish(Verdict::Rejected,
                     "the image has no kernel named " + launch.kernel);

@@ -40,6 +40,9 @@ struct BesideTold;
 struct Dummy;
 struct DummyState;
 class KnownAnswers;
+struct BesideHow;
+struct BesideLimits;
+struct BesideReport;
 
 /// What the worker says of its device.
 DeviceDescription describeDevice(const BackendProperties &facts);
@@ -116,6 +119,11 @@ private:
                                 BesideTold &told);
   llvm::Expected<std::set<ptx::FindingKind>>
   findOriginalKinds(const BesideLimits &limits, const BesideHow &how);
+  llvm::Expected<BesideReport> runOriginalBeside(const BesideLimits &limits,
+                                                 const BesideHow &how);
+  llvm::Expected<ReadWords> takeReads();
+  llvm::Error findReads();
+  llvm::Expected<bool> validateUnread();
   bool besideDiffers(const BesideHow &how, const InputSet &set);
   llvm::Error fetchBeside(size_t argument, uint64_t offset, void *to,
                           uint64_t bytes);
@@ -125,6 +133,8 @@ private:
   llvm::Expected<bool> validateFull();
   llvm::Expected<bool> validateSpecial();
   llvm::Expected<bool> validateSparse();
+  llvm::Expected<bool> validateDominated();
+  bool isFew(const TaskBuffer &buffer) const;
   llvm::Expected<bool> validateSets(llvm::StringRef name,
                                     llvm::ArrayRef<InputSet> sets, bool twice);
   llvm::Expected<bool> validate(const InputSet &set, Poison poison, bool twice);
@@ -193,6 +203,10 @@ private:
   llvm::Expected<bool> refuseNarrow(const TaskBuffer &buffer,
                                     const InputSet &set, double candidateRms,
                                     double originalRms);
+  /// Of elements that were compared, those that the original has and the
+  /// candidate lost.
+  llvm::Expected<bool> checkLost(const TaskBuffer &buffer, const InputSet &set,
+                                 uint64_t lost, uint64_t compared);
   llvm::Expected<bool> compareTrue(const TaskBuffer &buffer,
                                    const InputSet &set, DevicePointer out,
                                    DevicePointer original);
@@ -267,6 +281,9 @@ private:
   EvaluateResult result;
   bool dead = false;
   bool candidatePhase = false;
+  /// Of the workload's own inputs; empty: not known.
+  ReadWords originalReads, candidateReads;
+  bool notesReads = false;
 
   std::unique_ptr<LoadedImage> reference, candidate;
   FunctionHandle referenceFunction = nullptr;
@@ -310,15 +327,17 @@ private:
   /// Of the filling under way; and of the last that asked: the clone decided.
   bool usesClone = false, cloneDecides = false;
   std::set<size_t> voted; ///< Buffers of this filling.
-  /// By argument: fillings, and those with errors as of a narrower type.
-  std::map<size_t, std::pair<unsigned, unsigned>> narrowVotes;
+  /// By argument and kind of inputs: fillings, and those with errors as of a
+  /// narrower type.
+  std::map<std::pair<size_t, std::string>, std::pair<unsigned, unsigned>>
+      narrowVotes;
   bool wantsTruth = true; ///< Not on inputs that were judged by it before.
   /// By the candidate's PTX; nothing where that is not known.
   std::optional<bool> addsFloatsAtomically;
   /// What the first of two runs gave: hashes, and copies by written buffer.
   std::vector<uint64_t> firstHashes;
   std::vector<DevicePointer> firstCopies;
-  DevicePointer rowMaxima = 0, noiseMaxima = 0;
+  DevicePointer rowMaxima = 0;
   double worstRatio = 0;
   uint64_t bitsDiffered = 0, beyondType = 0;
   bool conditioned = false, noAnswer = false;
@@ -336,6 +355,7 @@ private:
   InputSet timingSet;
   size_t timingCase = 0; ///< Of the workload.
   unsigned timingSets = 0;
+  unsigned timedChecks = 0; ///< Pairs whose candidate's output was compared.
   bool steadyClock = true;
   std::string noConditions; ///< Why the device's state is not known.
   Deadline::Clock::time_point timingStart;

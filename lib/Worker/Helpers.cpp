@@ -67,6 +67,10 @@ std::optional<FsrFamily> familyCode(llvm::StringRef family) {
                  .Case("reversed", FsrReversed)
                  .Case("gram", FsrGram)
                  .Case("specials", FsrSpecials)
+                 .Case("peaks", FsrPeaks)
+                 .Case("masked", FsrMasked)
+                 .Case("scaled", FsrScaled)
+                 .Case("dominated", FsrDominated)
                  .Default(-1);
   if (code < 0)
     return std::nullopt;
@@ -187,12 +191,14 @@ llvm::Error Helpers::mask(DevicePointer at, uint64_t bytes, uint64_t key) {
   return launch(Mask, blocks, {&at, &blocks, &key});
 }
 
-llvm::Error Helpers::rowMaximum(FsrCompare compare, DevicePointer maximum) {
+llvm::Error Helpers::rowMaximum(FsrCompare compare, DevicePointer maximum,
+                                bool isMore) {
   if (compare.count == 0)
     return llvm::Error::success();
   compare.rowMaximum = maximum;
-  if (llvm::Error error = clear(maximum, compare.count / compare.row * 8))
-    return error;
+  if (!isMore)
+    if (llvm::Error error = clear(maximum, compare.count / compare.row * 8))
+      return error;
   uint64_t segments = (compare.row + 4095) / 4096;
   return launch(RowMaximum, compare.count / compare.row * segments * 32,
                 {&compare});

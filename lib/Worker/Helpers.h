@@ -53,8 +53,10 @@ public:
                                 unsigned elementBytes);
   /// `bytes` is rounded up to 16, and `at` aligned to 16.
   llvm::Error mask(DevicePointer at, uint64_t bytes, uint64_t key);
-  /// Into `maximum`, a double a row, which is cleared here.
-  llvm::Error rowMaximum(FsrCompare compare, DevicePointer maximum);
+  /// Into `maximum`, a double a row. It is cleared here; with `isMore` what
+  /// stands there counts as well.
+  llvm::Error rowMaximum(FsrCompare compare, DevicePointer maximum,
+                         bool isMore = false);
   llvm::Expected<FsrDifference> compare(FsrCompare compare);
   llvm::Error play(const FsrPlay &play);
   /// Elements to doubles; `to` is aligned to 8.

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace fsr {
 
@@ -65,6 +66,8 @@ enum : uint64_t {
   SpecialBase = 0x500,
   AnsweredBase = 0x600,
   SparseBase = 0x700,
+  UnreadBase = 0x800,
+  DominatedBase = 0x900,
   TimingBase = 0x10000
 };
 
@@ -243,6 +246,70 @@ std::vector<InputSet> InputPlan::sparse() const {
   return sets;
 }
 
+std::vector<InputSet> InputPlan::unread(llvm::ArrayRef<Planted> marked) const {
+  // Far above what the workload has, and of its size, of either sign.
+  double far = narrowRange(task) ? 64 : 0x1p14;
+  std::vector<InputSet> sets;
+  for (double value : {far, -far, 4.0, -4.0}) {
+    InputSet set =
+        base("the workload's own (other numbers where the candidate reads "
+             "nothing)",
+             UnreadBase + sets.size(), 0);
+    for (Planted one : marked) {
+      const FillRecipe &fill = set.fills[one.argument];
+      one.value = value;
+      if (!isFloat(task.arguments[one.argument].element)) {
+        // Integers may be indices: the ends of the workload's own range.
+        if (fill.family == "integers" && fill.parameters.size() == 2)
+          one.value = fill.parameters[value > 0];
+        else if (fill.family == "bernoulli")
+          one.value = value > 0;
+        else
+          continue;
+      }
+      set.planted.push_back(std::move(one));
+    }
+    set.mayOverflow = true;
+    if (!set.planted.empty())
+      sets.push_back(std::move(set));
+  }
+  return sets;
+}
+
+std::vector<InputSet> InputPlan::dominated(bool fewResults) const {
+  std::vector<InputSet> sets;
+  if (!readsFloats(task) || task.work.movesOnly)
+    return sets;
+  auto add = [&](llvm::StringRef words, FillRecipe wanted) {
+    sets.push_back(withFloats(words, DominatedBase + sets.size(), wanted));
+  };
+  bool narrow = narrowRange(task);
+  if (!fewResults) {
+    // Scores of such numbers lie as far apart as exponents of a sum that it
+    // still sees.
+    add("normal, of twice the size", recipe("normal", {0, 2}));
+    // All distances that an exponential has numbers for. A sum of one large and
+    // many small ones rounds the same way all along.
+    add("one number of each row above the others, by much or little",
+        recipe("dominated", {0.5, 0.5, narrow ? 8.5 : 83.5}));
+    sets.back().repeats = true;
+    return sets;
+  }
+  // Few results are told together. What a sum sees of exponentials of the last
+  // two is 2^-10 and 2^-14 a term or more.
+  constexpr unsigned several = 6;
+  for (unsigned i = 0; i < several; ++i)
+    add("one number of each row above the others",
+        recipe("dominated", {0.5, 2, 0}));
+  for (unsigned i = 0; !narrow && i < several; ++i)
+    add("one number of each row far above the others",
+        recipe("dominated", {8, 10, 0}));
+  for (unsigned i = 0; !narrow && i < several; ++i)
+    add("one number of each row further above the others",
+        recipe("dominated", {10, 12, 0}));
+  return sets;
+}
+
 InputSet InputPlan::earlier(const InputSet &set) {
   InputSet before = set;
   before.answered = false;
@@ -276,7 +343,36 @@ std::vector<InputSet> InputPlan::special() const {
   add("normal with NaN", share, 0, !anyReadOnly);
   add("normal with infinities", 0, share, !anyReadOnly);
   add("normal with NaN and infinities", share / 2, share / 2, true);
+  // As a mask has it: whole tiles of a row, and whole rows.
+  add("normal, with runs of minus infinity", 0, share, !anyReadOnly);
+  for (FillRecipe &fill : sets.back().fills)
+    if (fill.family == "specials")
+      fill = recipe("masked", {-std::numeric_limits<double>::infinity()});
   return sets;
+}
+
+/// A maximum of products is all negative only where their factors differ in
+/// sign. So of the float buffers that are read every second one is positive,
+/// and for `bit` 1 every second two: of the first four any two differ in one of
+/// both sets. A single one stays, and so do two for `bit` 1.
+void InputPlan::turnSome(InputSet &set, unsigned bit,
+                         llvm::StringRef words) const {
+  unsigned number = 0;
+  for (size_t i = 0; i < task.arguments.size(); ++i) {
+    const Argument &argument = task.arguments[i];
+    if (!argument.isBuffer || !isFloat(argument.element) ||
+        argument.access == Access::Write)
+      continue;
+    if (!((number++ >> bit) & 1))
+      continue;
+    std::vector<double> &parameters = set.fills[i].parameters;
+    parameters[0] = -parameters[0];
+    if (set.fills[i].family == "uniform") {
+      parameters[1] = -parameters[1];
+      std::swap(parameters[0], parameters[1]);
+    }
+    set.words = words.str();
+  }
 }
 
 std::vector<InputSet> InputPlan::battery() const {
@@ -311,6 +407,7 @@ std::vector<InputSet> InputPlan::battery() const {
   // So far that no exponential is left: a maximum that begins at zero shows
   // here, and a difference of squares.
   add("far below zero", recipe("normal", {-200, 5}));
+  turnSome(sets.back(), 0, "far from zero, each buffer on one side");
   // An exponential of a sum of such numbers' products keeps few digits, in
   // whatever order they are added.
   sets.back().conditioning = 8;
@@ -325,6 +422,22 @@ std::vector<InputSet> InputPlan::battery() const {
   add("numbers of very different sizes", recipe("loguniform", {down, up}));
   add("all very far below zero", narrow ? recipe("uniform", {-60000, -30000})
                                         : recipe("uniform", {-2e6, -1e6}));
+  turnSome(sets.back(), 1, "very far from zero, each buffer on one side");
+  // What a kernel takes for "none" is often a number of this size. Where it
+  // computes, products of two and their sums stay in the type.
+  double most = narrow ? 32000 : 8e37;
+  if (!task.work.movesOnly)
+    most = (narrow ? 64 : 0x1p60) /
+           std::sqrt(std::max<double>(1, double(task.work.accumulation)));
+  add("all near the least number", recipe("uniform", {-most, -most / 2}));
+  add("all near the largest number", recipe("uniform", {most / 2, most}));
+  // One scale for all of a buffer loses the small ones.
+  add("rows of very different sizes", recipe("scaled", {down, up}));
+  // An element that is passed over shows where it stands out; who keeps a few
+  // of each part loses one where many of one part do.
+  add("some next to one another that stand out", recipe("peaks", {16, 1}));
+  add("some that stand out, 32 apart or so", recipe("peaks", {16, 32}));
+  add("some that stand out, 256 apart or so", recipe("peaks", {16, 256}));
   add("large and small numbers, a buffer each", recipe("normal", {0, up}));
   bool isSmall = false;
   for (size_t i = 0; i < task.arguments.size(); ++i) {
@@ -336,9 +449,15 @@ std::vector<InputSet> InputPlan::battery() const {
       sets.back().fills[i] = recipe("normal", {0, down});
     isSmall = !isSmall;
   }
+  // Nothing tells how large the sums were that a small result comes of, but
+  // what the inputs' own rounding makes of it: a sum in order is off by
+  // sqrt(n) units of its terms.
+  double narrowest = narrow ? 0x1p-11 : 0x1p-24;
+  double moved = std::clamp(std::sqrt(double(task.work.accumulation)), 8.0,
+                            std::max(8.0, 0x1p-7 / narrowest));
   for (size_t i = far; i < sets.size(); ++i) {
     sets[i].mayOverflow = true;
-    sets[i].conditioning = 8;
+    sets[i].conditioning = moved;
   }
   return sets;
 }

@@ -12,7 +12,18 @@
 
 #include "fsr/Core/KernelTask.h"
 
+#include "llvm/ADT/BitVector.h"
+
+#include <memory>
+
 namespace fsr {
+
+/// Elements of a buffer's storage that all hold one value.
+struct Planted {
+  size_t argument = 0;
+  std::shared_ptr<const llvm::BitVector> elements;
+  double value = 0;
+};
 
 /// One filling of all buffers.
 struct InputSet {
@@ -35,12 +46,15 @@ struct InputSet {
   /// buffers; 0: all. A sum has so many `terms` then.
   double kept = 0;
   double terms = 0;
-  double perturb = 0; ///< Relative, for the conditioning run.
+  double perturb = 0;       ///< Relative, for the conditioning runs.
+  unsigned perturbTurn = 0; ///< Which of them: each has signs of its own.
   /// Units of round-off by which a conditioning run moves the inputs.
   double conditioning = 2;
   /// By argument, the buffer whose memory kernels get in its place; empty: each
   /// its own.
   std::vector<size_t> standIns;
+  /// Over what the recipes give.
+  std::vector<Planted> planted;
 };
 
 class InputPlan {
@@ -56,8 +70,13 @@ public:
   std::vector<InputSet> battery() const;
   /// Sums of few terms, for results that are few.
   std::vector<InputSet> sparse() const;
+  /// The workload's own, with numbers that stand out at the marked elements.
+  std::vector<InputSet> unread(llvm::ArrayRef<Planted> marked) const;
   /// The inputs whose answer the written buffers hold before `set`.
   static InputSet earlier(const InputSet &set);
+  /// One number a row stands above all others. `fewResults`: kinds of which
+  /// several fillings are told together, by their words.
+  std::vector<InputSet> dominated(bool fewResults) const;
   /// Normal numbers with NaN and infinities among them. Empty where no float
   /// buffer is read.
   std::vector<InputSet> special() const;
@@ -72,6 +91,7 @@ private:
   std::optional<InputSet> shared(uint64_t index) const;
   InputSet withFloats(llvm::StringRef words, uint64_t index,
                       const FillRecipe &recipe) const;
+  void turnSome(InputSet &set, unsigned bit, llvm::StringRef words) const;
   uint64_t seed(uint64_t index) const;
 
   const KernelTask &task;

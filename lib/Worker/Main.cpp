@@ -14,6 +14,7 @@
 #include "fsr/Device/Protocol.h"
 #include "fsr/Support/Error.h"
 #include "fsr/Support/Frame.h"
+#include "fsr/Support/Interrupt.h"
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
@@ -37,7 +38,7 @@ int refuse(int in, int out, llvm::Error error) {
   auto isTold = [&] {
     if (isatty(in))
       return false;
-    auto frame = readFrame(in);
+    auto frame = readFrame(in, Deadline::in(std::chrono::seconds(30)));
     if (!frame) {
       llvm::consumeError(frame.takeError());
       return false;
@@ -72,7 +73,7 @@ void endWithPeer(int in) {
     }
     // Let the serving thread end by itself where it can.
     std::this_thread::sleep_for(std::chrono::seconds(1));
-    _exit(1);
+    endInOrder(1);
   }).detach();
 }
 
@@ -102,6 +103,9 @@ int deviceWorkerMain(int argc, char **argv, std::string sanitizer,
                                              "'; known is --device=DEVICE"));
     device = argument;
   }
+  // A client that gives up on this one asks first, by SIGTERM. What was started
+  // must not stay then: a tool that runs the candidate, and its files.
+  endOnInterrupt([] {});
   endWithPeer(STDIN_FILENO); // Opening a device may hang as well.
   auto backend = openBackend(device);
   if (!backend)

@@ -109,6 +109,11 @@ TruthAnswer judgeByTruth(const TruthQuestion &question) {
       answer.isOriginalOutside = true;
       answer.outside = i;
     }
+    // Not by luck: the bound, too, is far below the value.
+    double size = std::fabs(element.value);
+    answer.lost +=
+        size > 1024 * question.tiny && candidateError > size / 2 &&
+        std::max(originalError, boundFactor * element.bound) <= size / 1024;
     double scale = rows.lookup(element.index / question.row);
     double allowed = boundFactor * element.bound + ulp + question.tiny;
     if (question.accumulation > 1)

@@ -31,6 +31,9 @@ struct TruthAnswer {
   /// Of the elements that the bound says nothing of, neither.
   std::vector<bool> accepted;
   uint64_t compared = 0, unbounded = 0, failing = 0;
+  /// However small beside their row, the original has them to 10 bits; the
+  /// candidate has nothing like them.
+  uint64_t lost = 0;
   size_t first = 0;         ///< The first that fails.
   double worst = 0;         ///< Largest error over what is allowed.
   double worstAccepted = 0; ///< Of those that pass.

@@ -217,9 +217,7 @@ runProfiler(const SanitizerSetup &setup, const ReplayFile &file,
   for (const char *section : {"SpeedOfLight", "MemoryWorkloadAnalysis",
                               "Occupancy", "WarpStateStats"})
     args.insert(args.end(), {"--section", section});
-  args.insert(args.end(), setup.self.begin(), setup.self.end());
-  args.insert(args.end(),
-              {"replay", file.replay(), "--device=" + setup.device});
+  llvm::append_range(args, file.replayCommand(setup));
   ProcessLimits limits;
   limits.wall = setup.limit;
   limits.maxOutputBytes = size_t(1) << 16;

@@ -79,12 +79,17 @@ llvm::Expected<bool> Evaluation::runPairs(RaceRule &rule, Verdict &verdict) {
   // The next pair whose output is checked: drawn from what is left of the
   // stretch up to the next look, so one at the least, and none can be told.
   int64_t checked = -1;
+  auto isToCome = [&] { return checked >= rule.pairs(); };
   while (true) {
     double left = budgetLeftMs();
-    if ((left <= 0 && rule.pairs() >= RaceRule::fewestPairs) ||
-        left <= -budgetMs)
+    if (left <= -budgetMs)
       break;
     int64_t pairs = rule.pairs();
+    if (left <= 0 && pairs >= RaceRule::fewestPairs) {
+      if (!isToCome())
+        break;
+      checked = pairs; // One pair more: no stretch is judged unseen.
+    }
     if (checked < pairs)
       checked = pairs + int64_t(random() % uint64_t(rule.goal() - pairs));
     if (llvm::Error error = beginOriginal(1))
@@ -122,6 +127,7 @@ llvm::Expected<bool> Evaluation::runPairs(RaceRule &rule, Verdict &verdict) {
         goesOn = checkTimedOutput(true);
       if (!goesOn || !*goesOn)
         return goesOn;
+      ++timedChecks;
     }
     if (rule.pairs() < rule.goal())
       continue;
@@ -129,7 +135,8 @@ llvm::Expected<bool> Evaluation::runPairs(RaceRule &rule, Verdict &verdict) {
     if (verdict != Verdict::Undecided || rule.pairs() >= rule.wanted())
       return true;
   }
-  verdict = rule.judgeLast();
+  if (!isToCome())
+    verdict = rule.judgeLast();
   return true;
 }
 

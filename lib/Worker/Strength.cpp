@@ -223,8 +223,8 @@ bool spreadsOut(const InputSet &set, const TaskBuffers &buffers) {
 /// What the original gives depends on these.
 static std::string keyOf(const InputSet &set, Poison poison) {
   std::string key =
-      llvm::formatv("{0} {1} {2} {3}", set.seed, fsrBits(set.perturb),
-                    set.shifted, int(poison));
+      llvm::formatv("{0} {1} {2} {3} {4}", set.seed, fsrBits(set.perturb),
+                    set.perturbTurn, set.shifted, int(poison));
   for (const FillRecipe &fill : set.fills)
     key += " " + fill.print();
   for (size_t standIn : set.standIns)
@@ -564,7 +564,7 @@ llvm::Expected<DummyResult> Evaluation::tryDummy(const Dummy &one,
       return goesOn.takeError();
     if (llvm::Error error = buffers->dropSince(pieces))
       return std::move(error);
-    noiseMaxima = 0; // It may have been one of the pieces.
+    firstCopies.clear(); // They were among the pieces.
     if (*goesOn) {
       told.passedQuick = true;
       continue;

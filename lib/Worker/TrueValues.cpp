@@ -36,7 +36,8 @@ bool isOfAllSizes(const KernelTask &task, const InputSet &set) {
     llvm::StringRef family = set.fills[i].family;
     if (argument.isBuffer && isFloat(argument.element) &&
         argument.access != Access::Write &&
-        (family == "normal" || family == "uniform" || family == "loguniform"))
+        (family == "normal" || family == "uniform" || family == "loguniform" ||
+         family == "dominated"))
       return true;
   }
   return false;
@@ -287,9 +288,10 @@ llvm::Expected<bool> Evaluation::compareTrue(const TaskBuffer &buffer,
     if (!goesOn || !*goesOn)
       return goesOn;
   }
-  if (!(*known)->decides)
-    return true;
   const TruthAnswer &answer = (*known)->answer;
+  auto hasAll = checkLost(buffer, set, answer.lost, answer.compared);
+  if (!hasAll || !*hasAll || !(*known)->decides)
+    return hasAll;
   // What a narrower type gives is near, and off everywhere.
   constexpr double nearest = 0x1p-5;
   if (answer.isNarrower() && answer.isSpread && answer.candidateRms < nearest) {

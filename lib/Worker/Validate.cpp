@@ -319,7 +319,8 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
     placedShifted = set.shifted;
   }
   buffers->share(set);
-  buffers->drawPoison(random());
+  // A dummy is none to be kept from knowing it, and known answers hold it.
+  buffers->drawPoison(dummy ? set.seed : random());
   if (llvm::Error error = buffers->forgetAnswer())
     return std::move(error);
   if (!originalKnown)
@@ -546,87 +547,6 @@ llvm::Expected<bool> Evaluation::compareOutputs(const InputSet &set,
   return compareConditioned(beyond, set, poison, candidateInStash);
 }
 
-/// Some inputs make every algorithm inexact: the variance of equal numbers is
-/// all rounding. An error beyond the bound is allowed where two units of
-/// rounding in the *inputs* move the original's own result as far.
-llvm::Expected<bool>
-Evaluation::compareConditioned(llvm::ArrayRef<const TaskBuffer *> beyond,
-                               const InputSet &set, Poison poison,
-                               bool candidateInStash) {
-  if (llvm::Error error = beginOriginal(2))
-    return std::move(error);
-  // Per failing buffer: the candidate's result, and the original's.
-  std::vector<std::pair<DevicePointer, DevicePointer>> kept;
-  std::vector<DevicePointer> copies;
-  uint64_t rows = 1;
-  for (const TaskBuffer *buffer : beyond) {
-    auto copy = buffers->extra(buffer->extent);
-    if (!copy)
-      return copy.takeError();
-    if (llvm::Error error = helpers.copy(*copy, buffer->data, buffer->extent))
-      return std::move(error);
-    copies.push_back(*copy);
-    kept.push_back(candidateInStash ? std::make_pair(buffer->stash, *copy)
-                                    : std::make_pair(*copy, buffer->stash));
-    rows = std::max<uint64_t>(rows,
-                              buffer->argument->numElements() / buffer->row());
-  }
-  if (!noiseMaxima) {
-    auto maxima = buffers->extra(rows * 8);
-    if (!maxima)
-      return maxima.takeError();
-    noiseMaxima = *maxima;
-  }
-  InputSet moved = set;
-  moved.perturb = set.conditioning;
-  if (llvm::Error error = buffers->fill(moved, false))
-    return std::move(error);
-  if (llvm::Error error = buffers->poisonOutputs(poison))
-    return std::move(error);
-  if (llvm::Error error = launchOriginal(moved, poison))
-    return std::move(error);
-  for (size_t i = 0; i < beyond.size(); ++i) {
-    const TaskBuffer &buffer = *beyond[i];
-    auto [out, original] = kept[i];
-    FsrCompare compare = buffers->comparison(buffer, out, original);
-    compare.mode = FsrBound;
-    std::optional<uint64_t> poisonBits = poisonOf(buffer, poison);
-    compare.hasPoison = poisonBits.has_value();
-    compare.poison = poisonBits.value_or(0);
-    compare.ceiling = ceilingOf(buffer, set);
-    compare.factor = factorOf(buffer, set);
-    compare.tiny = tinyOf(buffer, set);
-    FsrCompare rowsOf = compare;
-    rowsOf.out = 0;
-    if (llvm::Error error = helpers.rowMaximum(rowsOf, rowMaxima))
-      return std::move(error);
-    rowsOf.out = buffer.data;
-    if (llvm::Error error = helpers.rowMaximum(rowsOf, noiseMaxima))
-      return std::move(error);
-    compare.rowMaximum = rowMaxima;
-    compare.noise = noiseMaxima;
-    auto difference = helpers.compare(compare);
-    if (!difference)
-      return difference.takeError();
-    auto byTruth = excused(buffer, compare);
-    if (!byTruth)
-      return byTruth.takeError();
-    if (difference->failing > *byTruth)
-      return mismatch(buffer, out, original, *difference, set);
-    conditioned = true;
-    worstRatio = std::max(worstRatio, fsrDouble(difference->worst));
-  }
-  if (llvm::Error error = helpers.synchronize())
-    return std::move(error);
-  for (DevicePointer copy : copies)
-    if (llvm::Error error = buffers->drop(copy))
-      return std::move(error);
-  // The inputs as they were: callers go on with them.
-  if (llvm::Error error = buffers->fill(set, false))
-    return std::move(error);
-  return true;
-}
-
 llvm::Expected<bool> Evaluation::validateSets(llvm::StringRef name,
                                               llvm::ArrayRef<InputSet> sets,
                                               bool twice) {
@@ -754,16 +674,20 @@ llvm::Expected<bool> Evaluation::validateQuick() {
   return true;
 }
 
+/// So few results that they tell of a narrower type only together.
+bool Evaluation::isFew(const TaskBuffer &buffer) const {
+  int64_t count = buffer.argument->numElements();
+  return isFloat(buffer.argument->element) && !task.work.movesOnly &&
+         count > 0 && (count < 64 || count / int64_t(buffer.row()) < 16);
+}
+
 /// One sum over many terms has an error of its own that hides a narrower type.
 /// Where zeros give zeros, a sum over few numbers among zeros has not.
 llvm::Expected<bool> Evaluation::validateSparse() {
   std::vector<InputSet> sets = inputs->sparse();
   bool anyFew = false;
   for (const TaskBuffer &buffer : buffers->buffers())
-    anyFew |= buffer.stash && isFloat(buffer.argument->element) &&
-              !task.work.movesOnly && buffer.argument->numElements() > 0 &&
-              (buffer.argument->numElements() < 64 ||
-               buffer.argument->numElements() / int64_t(buffer.row()) < 16);
+    anyFew |= buffer.stash && isFew(buffer);
   if (sets.empty() || !anyFew)
     return true;
   if (llvm::Error error = beginOriginal(1))
@@ -796,6 +720,20 @@ llvm::Expected<bool> Evaluation::validateSparse() {
   return validateSets("few-terms", sets, false);
 }
 
+/// One number of each row stands above the others: what is left out for being
+/// small shows where all but one are, and what a narrower type does to each row
+/// does not average out where it is the same for all.
+llvm::Expected<bool> Evaluation::validateDominated() {
+  bool anyFew = false;
+  for (const TaskBuffer &buffer : buffers->buffers())
+    anyFew |= buffer.stash && isFew(buffer);
+  std::vector<InputSet> sets = inputs->dominated(anyFew);
+  // Many equal numbers may make the original drift, which the clone knows.
+  for (InputSet &set : sets)
+    set.repeats |= !clone || !clone->whyNot().empty();
+  return validateSets("one-term-decides", sets, false);
+}
+
 /// NaN and infinities among the inputs.
 llvm::Expected<bool> Evaluation::validateSpecial() {
   std::vector<InputSet> sets = inputs->special();
@@ -826,15 +764,20 @@ llvm::Expected<bool> Evaluation::validateFull() {
   goesOn = validateSparse();
   if (!goesOn || !*goesOn)
     return goesOn;
+  goesOn = validateDominated();
+  if (!goesOn || !*goesOn)
+    return goesOn;
   goesOn = validateSpecial();
   if (!goesOn || !*goesOn)
     return goesOn;
   // A dummy is no kernel: its warps have no order.
   if (dummy)
     return true;
-  if (!virtualDevice)
-    return validateBeside(/*inFull=*/true);
-  return validateSchedules();
+  goesOn =
+      virtualDevice ? validateSchedules() : validateBeside(/*inFull=*/true);
+  if (!goesOn || !*goesOn)
+    return goesOn;
+  return validateUnread();
 }
 
 } // namespace fsr

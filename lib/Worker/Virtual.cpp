@@ -125,7 +125,7 @@ llvm::Error Evaluation::launchVirtual(Who who) {
   // What was seen before is not this launch's.
   virtualDevice->takeReport();
   virtualDevice->setLaunchOptions(options);
-  if (llvm::Error error = buffers->protectInputs(true))
+  if (llvm::Error error = buffers->protectInputs(!notesReads))
     return error;
   llvm::Error error = launchPlain(who);
   if (error)

@@ -38,7 +38,11 @@ public:
 
   /// The context is dead: the process must end.
   bool isSticky() const;
-  /// The launch itself was refused: too many resources, an invalid value.
+  /// The device itself is at fault, whatever ran: memory, a link, an
+  /// instance that is gone.
+  bool isHardware() const;
+  /// The launch itself was refused, or the scratch that it allocates in stream
+  /// order: too many resources, an invalid value.
   bool isLaunchRefusal() const;
   /// The image has no kernel or variable of the name.
   bool isNotFound() const;

@@ -56,6 +56,9 @@ public:
   virtual llvm::Error setTainted(DevicePointer pointer, uint64_t bytes) = 0;
   virtual llvm::Error setUninitialized(DevicePointer pointer,
                                        uint64_t bytes) = 0;
+  virtual void forgetReads() = 0;
+  virtual llvm::Error forRead(DevicePointer pointer, uint64_t bytes,
+                              ptx::VirtualGpu::Visit visit) = 0;
 };
 
 /// Opens a virtual device that is `chip`; empty: sm_90. Errors: a chip that is

@@ -114,7 +114,9 @@ struct WorkEstimate {
 /// small), zeros, denormal, iota, tails(deviation, p, size), spike(deviation,
 /// value), shiftednormal(low, high, deviation), shifteduniform(low, high,
 /// half), sines(low, high), zipf(low, high), sorted(low, high), reversed(low,
-/// high), gram(rows), drifting(mean, deviation), specials(nans, infinities).
+/// high), gram(rows), drifting(mean, deviation), specials(nans, infinities),
+/// peaks(value, apart), masked(value), scaled(low, high), dominated(low,
+/// high, spread).
 /// docs/formats/task.md says what each is.
 struct FillRecipe {
   std::string family = "normal";

@@ -218,6 +218,14 @@ public:
   /// of an allocation.
   virtual llvm::Error forTouched(uint64_t address, uint64_t bytes,
                                  Visit visit) = 0;
+  /// Launches up to now have read nothing.
+  virtual void forgetReads() = 0;
+  /// Visits what launches have read since, in whole words of 4 bytes, with race
+  /// checks on, and have not written; nothing is known of read-only memory
+  /// (`setConst`). Errors: a range that leaves its allocation, more launches
+  /// than are told apart (15).
+  virtual llvm::Error forRead(uint64_t address, uint64_t bytes,
+                              Visit visit) = 0;
   /// Maps host memory so that kernels and the calls above reach it under its
   /// own address (unified addressing).
   virtual llvm::Error mapHost(void *pointer, uint64_t bytes) = 0;

@@ -41,7 +41,8 @@ int serveDevice(Backend &backend, int in, int out,
 int deviceWorkerMain(int argc, char **argv, std::string sanitizer = "",
                      std::string profiler = "");
 
-/// The body of `fsr-worker replay FILE [--device=DEVICE]`.
+/// The body of `fsr-worker replay FILE [--device=DEVICE]`. A worker that starts
+/// it adds `--while-locked=LOCK`, and may be gone before it has ended.
 int replayWorkerMain(int argc, char **argv);
 /// One launch of what the file describes.
 llvm::Error replayOnce(Backend &backend, llvm::StringRef path);

@@ -51,7 +51,11 @@ enum FsrFamily {
   FsrSorted,
   FsrReversed,
   FsrGram,
-  FsrSpecials
+  FsrSpecials,
+  FsrPeaks,
+  FsrMasked,
+  FsrScaled,
+  FsrDominated
 };
 
 enum FsrMode { FsrBits, FsrValue, FsrBound };
@@ -59,7 +63,8 @@ enum FsrMode { FsrBits, FsrValue, FsrBound };
 struct FsrFill {
   FsrU64 to, count, seed;
   FsrU64 other; // Seed of what `changed` and `kept` are of.
-  FsrU64 row;   // Elements a row, for the one-hot and the Gram family.
+  FsrU64 row;   // Elements a row, for the families that have rows.
+  FsrU64 turn;  // Which signs `perturb` has, from 0 to 7.
   double a, b, c;
   double perturb; // Each value is scaled by 1 + or - this.
   double changed; // Share of the elements that are as under another seed.
@@ -129,6 +134,7 @@ struct FsrJudge {
 
 struct FsrJudgement {
   FsrU64 compared, failing, outside, unknown;
+  FsrU64 lost;  // The original has them to 10 bits, the candidate not to one.
   FsrU64 first; // Index of the first failing element; all ones: none.
   FsrU64 worst; // Bits of the largest error over what is allowed.
   // Of those that pass, likewise.

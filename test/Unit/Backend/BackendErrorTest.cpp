@@ -47,6 +47,20 @@ TEST(BackendError, RefusalsAreOfTheLaunchOnly) {
         << code;
   }
   EXPECT_FALSE(BackendError(700, "", "cuLaunchKernel 'k'").isLaunchRefusal());
+  // Scratch is allocated around the launch.
+  llvm::StringRef ordered = "cuMemAllocAsync of 8 bytes";
+  EXPECT_TRUE(BackendError(2, "", ordered.str()).isLaunchRefusal());
+  EXPECT_FALSE(BackendError(1, "", ordered.str()).isLaunchRefusal());
+}
+
+TEST(BackendError, BrokenHardwareIsNoKernelsFault) {
+  for (int code : {46, 214, 220, 226}) {
+    BackendError error(code, "", "cuStreamSynchronize");
+    EXPECT_TRUE(error.isHardware() && error.isSticky()) << code;
+  }
+  for (int code : {1, 2, 700, 719})
+    EXPECT_FALSE(BackendError(code, "", "cuStreamSynchronize").isHardware())
+        << code;
 }
 
 TEST(NoCudaBackend, WithoutADriverTheErrorSaysWhatWasLookedFor) {

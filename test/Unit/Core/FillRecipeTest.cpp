@@ -47,7 +47,11 @@ TEST(FillRecipe, EveryFamilyRoundTrips) {
                                "reversed(-1, 1)",
                                "gram(2048)",
                                "drifting(0, 2)",
-                               "specials(0.1, 0)"})
+                               "specials(0.1, 0)",
+                               "peaks(16, 256)",
+                               "masked(-inf)",
+                               "scaled(0.5, 2)",
+                               "dominated(0.5, 2, 80)"})
     EXPECT_EQ(reprint(text), text);
 }
 
@@ -80,6 +84,8 @@ TEST(FillRecipe, Refused) {
   for (const char *text :
        {"specials(0, 0)", "specials(0.6, 0.6)", "specials(-0.1, 0.2)"})
     refused(text, "wanted probabilities with a sum above 0 and of at most 1");
+  refused("peaks(1, 0)", "wanted elements that are 1 to 1024 apart");
+  refused("scaled(0, 1)", "wanted low > 0");
   refused("signs(-0.5)", "wanted a probability from 0 to 1");
   refused("integers(0.5, 1)", "wanted integers of at most 2^53 in magnitude");
   refused("integers(0, 1e300)", "wanted integers of at most 2^53 in magnitude");
@@ -100,6 +106,9 @@ TEST(FillRecipe, Refused) {
   refused("sorted(1, 0)", "wanted low <= high");
   refused("reversed(1, 0)", "wanted low <= high");
   refused("gram(0)", "wanted rows > 0");
+  refused("dominated(2, 1, 0)", "wanted low <= high");
+  refused("dominated(-1, 1, 0)", "wanted distances of at least 0");
+  refused("dominated(0, 1, -1)", "wanted distances of at least 0");
   refused("normal(nan, 1)", "wanted finite parameters");
   refused("uniform(0, inf)", "wanted finite parameters");
   refused("normal(1, 2", "wanted ')' at the end");

@@ -117,6 +117,63 @@ TEST_F(VirtualGpuTest, ChosenBlocks) {
   EXPECT_EQ(launchError(), "launch of k: a block that is not one of 6");
 }
 
+TEST_F(VirtualGpuTest, WhatLaunchesReadIsKnown) {
+  shape.grid = {2, 1, 1};
+  shape.block = {64, 1, 1};
+  unsigned module = cantFail(gpu->loadModule(kernel(R"(
+  .shared .align 16 .b8 there[16];
+  mov.u32 %r1, %ctaid.x;
+  mad.lo.u32 %r1, %r1, 128, %t;
+  mul.wide.u32 %rd1, %r1, 4;
+  add.u64 %rd1, %out, %rd1;
+  ld.global.u32 %r2, [%rd1];
+  setp.eq.u32 %p1, %r1, 5;
+  @%p1 ld.global.u8 %r3, [%rd1+1202];
+  mov.u32 %r4, there;
+  @%p1 cp.async.ca.shared.global [%r4], [%rd1+1212], 16;
+  cp.async.wait_all;
+  exit;)")));
+  const uint64_t bytes = 4 * 512;
+  uint64_t in = cantFail(gpu->allocate(bytes));
+  cantFail(gpu->fill(in, 0, 4, 512));
+  uint8_t params[8];
+  std::memcpy(params, &in, 8);
+  using Runs = std::vector<std::pair<uint64_t, uint64_t>>;
+  auto readNow = [&] {
+    Runs runs;
+    cantFail(gpu->forRead(in, bytes, [&](uint64_t at, uint64_t length) {
+      runs.push_back({at - in, length});
+    }));
+    return runs;
+  };
+  auto run = [&] {
+    EXPECT_TRUE(
+        cantFail(gpu->launch(module, "k", shape, params, options)).completed);
+  };
+  run();
+  Runs all = {{0, 256}, {512, 256}, {1220, 4}, {1232, 16}};
+  EXPECT_EQ(readNow(), all);
+  // Reads of several launches add up, until they are forgotten.
+  shape.grid = {1, 1, 1};
+  run();
+  EXPECT_EQ(readNow(), all);
+  gpu->forgetReads();
+  run();
+  EXPECT_EQ(readNow(), (Runs{all[0], all[2], all[3]}));
+  // Of read-only memory nothing is known.
+  cantFail(gpu->setConst(in, true));
+  gpu->forgetReads();
+  run();
+  EXPECT_EQ(readNow(), Runs());
+  for (unsigned i = 0; i < 15; ++i)
+    run();
+  EXPECT_EQ(toString(gpu->forRead(in, bytes, [](uint64_t, uint64_t) {})),
+            "too many launches to know what they read");
+  EXPECT_EQ(toString(gpu->forRead(in, bytes + 1, [](uint64_t, uint64_t) {}))
+                .find("no allocation of 2049 bytes"),
+            0u);
+}
+
 /// Each block tells when it ran.
 TEST_F(VirtualGpuTest, OrderOfBlocks) {
   shape.grid = {5, 1, 1};
@@ -233,6 +290,10 @@ TEST_F(VirtualGpuTest, ApproximateValuesThatSteer) {
     exit;
   )"));
   EXPECT_TRUE(result.fidelity.approximateSteers);
+  EXPECT_FALSE(result.proof.holds);
+  EXPECT_TRUE(llvm::StringRef(result.proof.broken)
+                  .starts_with("an approximate value, which a GPU may have "
+                               "otherwise, reached"));
 }
 
 TEST_F(VirtualGpuTest, SizesThatNobodyHas) {

@@ -130,16 +130,6 @@ protected:
         {"r2-s2", answer("time=20")}};
   }
 
-  /// Every file of a store by its path.
-  static std::map<std::string, std::string> tree(const std::string &path) {
-    std::map<std::string, std::string> files;
-    for (const auto &entry :
-         std::filesystem::recursive_directory_iterator(path))
-      if (entry.is_regular_file())
-        files[entry.path().lexically_relative(path).string()] =
-            llvm::cantFail(readFile(entry.path().string()));
-    return files;
-  }
   static std::vector<std::string> names(const std::string &path) {
     std::vector<std::string> names;
     for (const auto &[name, bytes] : tree(path))

@@ -14,6 +14,7 @@
 
 #include "fsr/Search/Search.h"
 #include "fsr/Support/Error.h"
+#include "fsr/Support/Files.h"
 #include "fsr/Support/Hash.h"
 
 #include "../Support/TemporaryFolder.h"
@@ -24,6 +25,7 @@
 #include "gtest/gtest.h"
 
 #include <atomic>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -302,6 +304,16 @@ protected:
         forecast,
         readInstructions};
     return runSearch(task, options, services);
+  }
+  /// Every file of a store by its path.
+  static std::map<std::string, std::string> tree(const std::string &path) {
+    std::map<std::string, std::string> files;
+    for (const auto &entry :
+         std::filesystem::recursive_directory_iterator(path))
+      if (entry.is_regular_file())
+        files[entry.path().lexically_relative(path).string()] =
+            llvm::cantFail(readFile(entry.path().string()));
+    return files;
   }
   static std::vector<std::string> keys(const SearchOutcome &outcome) {
     std::vector<std::string> keys;

@@ -12,7 +12,6 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <filesystem>
 #include <random>
 #include <thread>
 
@@ -43,16 +42,6 @@ private:
 class TryingTest : public SearchTest {
 protected:
   void SetUp() override { options.width = options.rounds = 1; }
-
-  static std::map<std::string, std::string> tree(const std::string &path) {
-    std::map<std::string, std::string> files;
-    for (const auto &entry :
-         std::filesystem::recursive_directory_iterator(path))
-      if (entry.is_regular_file())
-        files[entry.path().lexically_relative(path).string()] =
-            llvm::cantFail(readFile(entry.path().string()));
-    return files;
-  }
 };
 
 TEST_F(TryingTest, ASlowCompileHoldsUpNoOther) {

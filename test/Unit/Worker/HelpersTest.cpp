@@ -12,6 +12,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <set>
 
 #define FSR_DEVICE [[maybe_unused]] static inline
 #include "kernels/elements.inl"
@@ -195,6 +196,66 @@ TEST_F(HelpersTest, FamiliesKeepToTheirValues) {
     ASSERT_LE(v, 1);
 }
 
+TEST_F(HelpersTest, OneOfEachRowIsAboveTheOthers) {
+  std::set<float> distances;
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    auto values =
+        filled<float>(FsrDominated, ElementType::F32, 2, 4, 640, seed, 64, 0);
+    EXPECT_EQ(llvm::count(values, 0.0f), 10);
+    // One distance a filling, and noise that f16 hardly sees.
+    float low = *llvm::min_element(values), high = low;
+    for (float v : values)
+      if (v != 0)
+        high = std::max(high, v);
+    EXPECT_TRUE(-low > 1.99 && -low < 4.01) << low;
+    EXPECT_LE(high / low, 1);
+    EXPECT_NEAR(high / low, 1 - 0x1p-12, 0x1p-14);
+    distances.insert(low);
+  }
+  EXPECT_EQ(distances.size(), 10u);
+  // A row's own distance besides.
+  auto values =
+      filled<float>(FsrDominated, ElementType::F32, 1, 1, 6400, 1, 64, 9);
+  float nearest = 99, farthest = 0;
+  for (float v : values)
+    if (v != 0) {
+      nearest = std::min(nearest, -v);
+      farthest = std::max(farthest, -v);
+    }
+  EXPECT_NEAR(nearest, 1.2, 0.2);
+  EXPECT_NEAR(farthest, 9.8, 0.2);
+}
+
+/// Each turn moves an element up or down, as if the others did not matter.
+TEST_F(HelpersTest, EveryTurnMovesByOtherSigns) {
+  std::vector<float> plain(512), moved(512);
+  std::vector<unsigned> ups(512);
+  for (unsigned turn = 0; turn < 9; ++turn) {
+    FsrFill fill{};
+    std::vector<float> &to = turn ? moved : plain;
+    fill.to = reinterpret_cast<uint64_t>(to.data());
+    fill.count = 512;
+    fill.seed = 3;
+    fill.row = 64;
+    fill.a = 1;
+    fill.b = 2;
+    fill.element = static_cast<uint32_t>(ElementType::F32);
+    fill.family = FsrUniform;
+    fill.perturb = turn ? 0x1p-20 : 0;
+    fill.turn = turn ? turn - 1 : 0;
+    llvm::cantFail(helpers->fill(fill));
+    size_t up = 0;
+    for (size_t i = 0; turn && i < 512; ++i) {
+      ASSERT_NE(moved[i], plain[i]);
+      up += moved[i] > plain[i];
+      ups[i] |= unsigned(moved[i] > plain[i]) << (turn - 1);
+    }
+    if (turn)
+      EXPECT_NEAR(up, 256, 60);
+  }
+  EXPECT_GT(std::set<unsigned>(ups.begin(), ups.end()).size(), 180u);
+}
+
 TEST_F(HelpersTest, TailsAndSpikes) {
   size_t plus = 0, minus = 0;
   double squares = 0;
@@ -227,18 +288,20 @@ TEST_F(HelpersTest, TailsAndSpikes) {
 }
 
 TEST_F(HelpersTest, SpecialsAreSprinkled) {
-  size_t nans = 0, plus = 0, minus = 0;
+  size_t nans = 0, plus = 0, minus = 0, zeros = 0;
   for (float v :
        filled<float>(FsrSpecials, ElementType::F32, 0.1, 0.2, 20000)) {
     nans += std::isnan(v);
     plus += v == HUGE_VALF;
     minus += v == -HUGE_VALF;
+    zeros += v == 0;
     if (std::isfinite(v))
       ASSERT_LT(std::fabs(v), 8);
   }
   EXPECT_NEAR(nans / 2e4, 0.1, 0.01);
   EXPECT_NEAR(plus / 2e4, 0.1, 0.01);
   EXPECT_NEAR(minus / 2e4, 0.1, 0.01);
+  EXPECT_NEAR(zeros / 2e4, 0.7 / 8, 0.01);
   // One there is in every buffer, however small.
   for (uint64_t seed = 0; seed < 8; ++seed) {
     auto few = filled<double>(FsrSpecials, ElementType::F64, 1e-9, 0, 50, seed);
@@ -248,6 +311,86 @@ TEST_F(HelpersTest, SpecialsAreSprinkled) {
     bits = filled<uint16_t>(FsrSpecials, ElementType::BF16, 0, 1, 1, seed);
     EXPECT_EQ(bits[0] & 0x7FFF, 0x7F80);
   }
+}
+
+TEST_F(HelpersTest, PeaksStandAsFarApartAsTheirRowSays) {
+  constexpr int64_t row = 1000, rows = 44;
+  bool atEnd[2] = {false, false};
+  auto values = filled<float>(FsrPeaks, ElementType::F32, 16, 4, row * rows,
+                              /*seed=*/3, row);
+  for (int64_t r = 0; r < rows; ++r) {
+    // Four of them and more in each row.
+    int64_t apart = std::min<int64_t>(int64_t(1) << (2 + r) % 11, 128);
+    for (bool negative : {false, true}) {
+      std::vector<int64_t> places;
+      for (int64_t c = 0; c < row; ++c) {
+        float v = values[r * row + c];
+        if (negative ? v <= -16 : v >= 16) {
+          places.push_back(c);
+          EXPECT_LE(std::fabs(v), 24);
+        } else if (std::fabs(v) < 16) {
+          EXPECT_LT(std::fabs(v), 8);
+        }
+      }
+      // The positive ones give way where both fall on one place.
+      EXPECT_GE(places.size(), negative ? 7u : 1u) << r;
+      EXPECT_LE(places.size(), 16u);
+      for (size_t i = 1; i < places.size(); ++i) {
+        EXPECT_EQ((places[i] - places[i - 1]) % apart, 0) << r;
+      }
+      atEnd[negative] |= !places.empty() && places.back() == row - 1;
+    }
+  }
+  EXPECT_TRUE(atEnd[0] && atEnd[1]);
+  // Rows of one element, and of a few.
+  for (int64_t few : {1, 2, 3})
+    EXPECT_TRUE(llvm::any_of(filled<float>(FsrPeaks, ElementType::F32, 16, 256,
+                                           few * 4, /*seed=*/1, few),
+                             [](float v) { return std::fabs(v) >= 16; }));
+}
+
+TEST_F(HelpersTest, MasksAreRunsAndWholeRows) {
+  constexpr int64_t row = 100, rows = 200;
+  size_t whole = 0, front = 0, back = 0, none = 0;
+  auto values = filled<float>(FsrMasked, ElementType::F32, -HUGE_VAL, 0,
+                              row * rows, /*seed=*/5, row);
+  for (int64_t r = 0; r < rows; ++r) {
+    auto isMasked = [&](int64_t c) {
+      return values[r * row + c] == -HUGE_VALF;
+    };
+    int64_t masked = 0, edges = 0;
+    for (int64_t c = 0; c < row; ++c) {
+      masked += isMasked(c);
+      edges += c > 0 && isMasked(c) != isMasked(c - 1);
+    }
+    EXPECT_LE(edges, 2);
+    whole += masked == row;
+    none += masked == 0;
+    front += isMasked(0) && masked < row;
+    back += isMasked(row - 1) && masked < row;
+  }
+  EXPECT_GT(whole, 10u);
+  EXPECT_GT(none, 10u);
+  EXPECT_GT(front, 25u);
+  EXPECT_GT(back, 25u);
+}
+
+TEST_F(HelpersTest, ScaledRowsHaveASizeEach) {
+  constexpr int64_t row = 1000, rows = 50;
+  auto values = filled<double>(FsrScaled, ElementType::F64, 0x1p-20, 0x1p20,
+                               row * rows, /*seed=*/7, row);
+  double least = 1e300, most = 0;
+  for (int64_t r = 0; r < rows; ++r) {
+    double square = 0;
+    for (int64_t c = 0; c < row; ++c)
+      square += values[r * row + c] * values[r * row + c];
+    least = std::min(least, std::sqrt(square / row));
+    most = std::max(most, std::sqrt(square / row));
+  }
+  EXPECT_GT(least, 0x1p-21);
+  EXPECT_LT(least, 0x1p-15);
+  EXPECT_GT(most, 0x1p15);
+  EXPECT_LT(most, 0x1p21);
 }
 
 TEST_F(HelpersTest, MeansAndFactorsAreDrawnOnceAFilling) {
@@ -377,6 +520,12 @@ TEST_F(HelpersTest, RowMaximumLeavesOutWhatIsNotFinite) {
       comparing(nullptr, values.data(), 6, 3, ElementType::F32, FsrBound),
       reinterpret_cast<uint64_t>(maxima.data())));
   EXPECT_EQ(maxima, (std::vector<double>{5, 0.5}));
+  // Those of two buffers together.
+  values = {1, 2, 3, 4, 5, 6};
+  llvm::cantFail(helpers->rowMaximum(
+      comparing(nullptr, values.data(), 6, 3, ElementType::F32, FsrBound),
+      reinterpret_cast<uint64_t>(maxima.data()), /*isMore=*/true));
+  EXPECT_EQ(maxima, (std::vector<double>{5, 6}));
 }
 
 TEST_F(HelpersTest, RowsLongerThanASegment) {
@@ -492,6 +641,17 @@ TEST_F(HelpersTest, JudgesByTrueValues) {
   candidate[5] = 3;
   found = cantFail(helpers->judge(judge));
   EXPECT_EQ(found.failing, 3u);
+  EXPECT_EQ(found.lost, 0u);
+  // Within what a row allows, and lost: not where the original has not got it.
+  judge.hasPoison = 0;
+  original[1] = truth[1] = 0x1p-10;
+  original[2] = 0x1p-10;
+  truth[2] = 0x1p-11;
+  candidate[1] = candidate[2] = 0;
+  found = cantFail(helpers->judge(judge));
+  EXPECT_EQ(found.lost, 1u);
+  judge.tiny = 0x1p-19;
+  EXPECT_EQ(cantFail(helpers->judge(judge)).lost, 0u);
 }
 
 TEST_F(HelpersTest, StampsTellTheClockAndTheCyclesBetween) {

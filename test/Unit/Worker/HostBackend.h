@@ -68,6 +68,7 @@ public:
   double jitter = 0.002;          ///< Relative, uniform.
   double orderedMicroseconds = 2; ///< Of an ordered allocation and its release.
   uint64_t allocatedBytes() const { return used; }
+  uint64_t mostUsed = 0; ///< Bytes, at one time.
   /// Whether an allocation that was not released begins there.
   bool holds(const void *pointer) const {
     return memory.count(reinterpret_cast<DevicePointer>(pointer)) != 0;

@@ -390,4 +390,37 @@ TEST(MeasureTest, SlowKernelsStayWithinTheBudget) {
   EXPECT_LT(result.measurement->originalUs.size(), 64u);
 }
 
+TEST(MeasureTest, ABatchIsAsLongAsMemoryAllows) {
+  Trying trying;
+  ASSERT_EQ(measured(trying, Verdict::Accepted).measurement->batch, 1);
+  trying.original.microseconds = 10;
+  trying.candidate.microseconds = 5;
+  // Room for four outputs more; half of it stays free.
+  trying.backend.capacity =
+      trying.backend.mostUsed + 4 * testElements * sizeof(float);
+  EvaluateResult result = measured(trying, Verdict::Accepted);
+  EXPECT_GT(result.measurement->batch, 1);
+  EXPECT_LT(result.measurement->batch, 10);
+}
+
+TEST(MeasureTest, NoRaceEndsBeforeAnOutputWasCompared) {
+  for (unsigned turn = 0; turn < 4; ++turn) {
+    Trying trying;
+    trying.options.gpuSeconds = 0.4;
+    auto slow = [](auto body) {
+      return [=](Params params) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        return body(params);
+      };
+    };
+    trying.original.body = slow(trying.original.body);
+    trying.candidate.body = slow(trying.candidate.body);
+    EvaluateResult result = measured(trying, Verdict::Accepted);
+    // Time is up before the first look.
+    EXPECT_LT(result.measurement->originalUs.size(), 8u);
+    EXPECT_FALSE(llvm::StringRef(findCheck(result, "timed-outputs")->detail)
+                     .starts_with("0 of"));
+  }
+}
+
 } // namespace

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Serve.h"
 #include "Evaluation.h"
 #include "WorkerHarness.h"
 
@@ -92,6 +93,25 @@ TEST(ServeTest, BadRequestsAreAnsweredAndTheLoopGoesOn) {
   EXPECT_EQ(ask(worker, llvm::json::Object{{"op", "probe"}}), "done: ");
   EXPECT_EQ(worker.finish(), 0);
   EXPECT_EQ(backend.allocatedBytes(), 0u);
+}
+
+TEST(ServeTest, AnErrorSaysAllOfThem) {
+  bool dead = false;
+  llvm::json::Object event = errorEvent(
+      llvm::joinErrors(
+          makeError(ErrorKind::Corrupt, "it reads back otherwise"),
+          llvm::joinErrors(llvm::make_error<BackendError>(
+                               700, "CUDA_ERROR_ILLEGAL_ADDRESS", "cuMemFree"),
+                           makeError(ErrorKind::BadInput, "and this"))),
+      dead);
+  EXPECT_TRUE(dead);
+  EXPECT_EQ(event.getString("kind"), "corrupt");
+  EXPECT_EQ(event.getBoolean("context_lost"), true);
+  llvm::StringRef message = *event.getString("message");
+  EXPECT_TRUE(message.starts_with("it reads back otherwise; then: "))
+      << message.str();
+  EXPECT_TRUE(message.contains("CUDA_ERROR_ILLEGAL_ADDRESS")) << message.str();
+  EXPECT_TRUE(message.ends_with("; then: and this")) << message.str();
 }
 
 TEST(ServeTest, GarbageEndsTheWorker) {
@@ -210,6 +230,26 @@ TEST(ServeTest, RefusedLaunch) {
   EXPECT_NE(ran.result->message.find("CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"),
             std::string::npos);
   EXPECT_EQ(ran.status, 0);
+}
+
+TEST(ServeTest, WhatTheDriverDoesNotDoForTheWorkerIsNoVerdict) {
+  Trying trying;
+  trying.candidate.refusal = 400;
+  Ran ran = trying.run();
+  EXPECT_FALSE(ran.result);
+  EXPECT_NE(ran.error.find("not by the candidate's doing"), std::string::npos)
+      << ran.error;
+  EXPECT_EQ(ran.status, 0);
+}
+
+TEST(ServeTest, BrokenHardwareIsNoVerdict) {
+  Trying trying;
+  trying.candidate.body = [](Params) { return 214; };
+  Ran ran = trying.run();
+  EXPECT_FALSE(ran.result);
+  EXPECT_NE(ran.error.find("CUDA_ERROR_ECC_UNCORRECTABLE"), std::string::npos)
+      << ran.error;
+  EXPECT_EQ(ran.status, 3); // The context is gone: a fresh worker tries again.
 }
 
 TEST(ServeTest, MissingKernelAndUnknownArgumentAreRejected) {

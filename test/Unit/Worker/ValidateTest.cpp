@@ -418,6 +418,117 @@ TEST_F(ValidateTest, IllConditionedInputsAreAllowedTheirNoise) {
   EXPECT_TRUE(findCheck(last, "deterministic")->passed);
 }
 
+TEST_F(ValidateTest, NoiseIsNoMatterOfOneMove) {
+  // Numbers that nearly cancel: where inputs are equal, one choice in ten of
+  // what is added to or taken from each hardly moves a row.
+  trying.task.work.exactOnIntegers = false;
+  trying.task.work.accumulation = testColumns;
+  auto cancel = [](float *x, float *y, float units) {
+    for (int64_t r = 0; r < testRows; ++r) {
+      float *in = x + r * testColumns, total = 0.05f * in[0], largest = 0;
+      for (int64_t c = 0; c < testColumns; ++c) {
+        total += c % 2 ? -in[c] : in[c];
+        if (std::isfinite(in[c]))
+          largest = std::max(largest, std::fabs(in[c]));
+      }
+      std::fill_n(y + r * testColumns, testColumns,
+                  total + units * 0x1p-24f * largest);
+    }
+    return 0;
+  };
+  float units = 20;
+  trying.original.body = [=](Params params) {
+    return cancel(pointerOf(params, 1), pointerOf(params, 8), 0);
+  };
+  trying.candidate.body = [=, &units](Params params) {
+    return cancel(pointerOf(params, 0), pointerOf(params, 1), units);
+  };
+  trying.task.workload[0].fills[0] = *FillRecipe::parse("equal(0.7)");
+  expect(Verdict::Undecided, "");
+  EXPECT_TRUE(llvm::StringRef(findCheck(last, "workload-inputs")->detail)
+                  .contains("ill-conditioned"));
+  units = 4000;
+  expect(Verdict::Mismatch, "differs from the original");
+}
+
+/// The second output needs more memory for its noise than the first did.
+TEST_F(ValidateTest, OutputsMayBeIllConditionedOneAfterTheOther) {
+  trying.task.work.exactOnIntegers = false;
+  trying.task.work.accumulation = testColumns;
+  trying.task.arguments.push_back(
+      bufferArgument("m", ElementType::F32, {1, testColumns}, Access::Write));
+  trying.task.workload[0].fills = {*FillRecipe::parse("equal(0.7)"), {}, {}};
+  trying.plan.launches[0].args = {"x", "y", "m"};
+  auto normalise = [](float *x, float *y, int64_t rows, bool moved) {
+    for (int64_t r = 0; r < rows; ++r) {
+      float *in = x + r * testColumns;
+      float mean = 0, square = 0;
+      for (int64_t c = 0; c < testColumns; ++c)
+        mean += in[c] / 3.0f;
+      mean = mean / testColumns * 3.0f;
+      if (moved && mean != 0 && std::isfinite(mean))
+        mean = std::nextafter(mean, 1e30f);
+      for (int64_t c = 0; c < testColumns; ++c)
+        square += (in[c] - mean) * (in[c] - mean);
+      for (int64_t c = 0; c < testColumns; ++c)
+        y[r * testColumns + c] =
+            (in[c] - mean) / std::sqrt(square / testColumns + 1e-10f);
+    }
+  };
+  trying.original.body = [=](Params params) {
+    normalise(pointerOf(params, 1), pointerOf(params, 8), testRows, false);
+    normalise(pointerOf(params, 1), pointerOf(params, 15), 1, false);
+    return 0;
+  };
+  trying.candidate.body = [=](Params params) {
+    float *x = pointerOf(params, 0);
+    bool isFirst = x[0] == 0.7f && x[1] == x[0];
+    normalise(x, pointerOf(params, 1), testRows, !isFirst);
+    normalise(x, pointerOf(params, 2), 1, isFirst);
+    return 0;
+  };
+  expect(Verdict::Undecided, "");
+  for (llvm::StringRef name : {"workload-inputs", "input-battery"})
+    EXPECT_TRUE(llvm::StringRef(findCheck(last, name)->detail)
+                    .contains("ill-conditioned"))
+        << name.str();
+}
+
+/// As two scores that are nearly equal: a sum's last bits decide, and one move
+/// of the inputs may by chance leave all as it is.
+TEST_F(ValidateTest, OneMoveOfTheInputsTellsLittle) {
+  trying.task.work.exactOnIntegers = false;
+  trying.task.work.accumulation = testColumns;
+  auto waves = [](float *x, float *y, bool backwards, float more) {
+    for (int64_t r = 0; r < testRows; ++r) {
+      float sum = 0;
+      for (int64_t c = 0; c < testColumns; ++c)
+        sum += x[r * testColumns + (backwards ? testColumns - 1 - c : c)];
+      int exponent;
+      // Of some units in the last place it makes a whole turn.
+      float share = std::frexp(sum, &exponent);
+      for (int64_t c = 0; c < testColumns; ++c)
+        y[r * testColumns + c] = std::sin(share * 0x1p22f) + more;
+    }
+    return 0;
+  };
+  trying.task.workload[0].fills[0] = *FillRecipe::parse("normal(0, 1)");
+  trying.options.full = false;
+  trying.original.body = [=](Params params) {
+    return waves(pointerOf(params, 1), pointerOf(params, 8), false, 0);
+  };
+  trying.candidate.body = [=](Params params) {
+    return waves(pointerOf(params, 0), pointerOf(params, 1), true, 0);
+  };
+  expect(Verdict::Undecided, "");
+  EXPECT_TRUE(llvm::StringRef(findCheck(last, "workload-inputs")->detail)
+                  .contains("ill-conditioned"));
+  trying.candidate.body = [=](Params params) {
+    return waves(pointerOf(params, 0), pointerOf(params, 1), true, 20);
+  };
+  expect(Verdict::Mismatch, "differs from the original");
+}
+
 TEST_F(ValidateTest, NonFiniteResultsMustBeOfOneKind) {
   trying.task.work.exactOnIntegers = false;
   trying.task.workload[0].fills[0] = *FillRecipe::parse("integers(0, 3)");
@@ -462,7 +573,7 @@ TEST_F(ValidateTest, NaNAndInfinitiesAmongTheInputs) {
   EXPECT_TRUE(findCheck(last, "special-values")->passed);
   EXPECT_EQ(findCheck(last, "special-values")->inputs,
             "normal with NaN, normal with infinities, normal with NaN and "
-            "infinities; 3 in all");
+            "infinities, normal, with runs of minus infinity; 4 in all");
   trying.candidate.body = changing(isNaN, 0);
   expect(Verdict::Mismatch, "on normal with NaN inputs");
   trying.candidate.body =
