@@ -142,8 +142,8 @@ HardwareCounters readRow(llvm::ArrayRef<std::string> names,
     else if (std::string reason = reasonOf(name); !reason.empty() && value > 0)
       row.stalls.push_back({std::move(reason), value});
   }
-  llvm::stable_sort(row.stalls, [](const auto &a, const auto &b) {
-    return a.warps > b.warps;
+  llvm::sort(row.stalls, [](const auto &a, const auto &b) {
+    return a.warps != b.warps ? a.warps > b.warps : a.reason < b.reason;
   });
   if (row.stalls.size() > Profile::mostStalls)
     row.stalls.resize(Profile::mostStalls);
