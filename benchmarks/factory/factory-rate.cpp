@@ -253,6 +253,14 @@ public:
   findStrength(llvm::StringRef key, bool isModelled) override {
     return store.findStrength(key, isModelled);
   }
+  llvm::Error addPeaks(llvm::StringRef device, llvm::StringRef driver,
+                       const DevicePeaks &peaks) override {
+    return store.addPeaks(device, driver, peaks);
+  }
+  std::optional<DevicePeaks> findPeaks(llvm::StringRef device,
+                                       llvm::StringRef driver) override {
+    return store.findPeaks(device, driver);
+  }
   llvm::Error addTalk(const Talk &talk) override {
     Stages::Span span(stages, "store");
     return store.addTalk(talk);

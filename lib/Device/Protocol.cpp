@@ -221,6 +221,10 @@ Value fsr::toJSON(const WireEvaluate &value) {
                 {"candidate_resources", value.candidateResources}};
   if (value.options.quickPairs > 0)
     object["quick_pairs"] = value.options.quickPairs;
+  if (value.options.counters)
+    object["counters"] = true;
+  if (value.options.peaks)
+    object["peaks"] = true;
   if (!value.referencePtxHash.empty())
     object["reference_ptx"] = value.referencePtxHash;
   if (!value.candidatePtxHash.empty())
@@ -256,6 +260,8 @@ bool fsr::fromJSON(const Value &json, WireEvaluate &value, Path path) {
       !map.mapOptional("race_only", options.raceOnly) ||
       !map.map("max_pairs", options.maxPairs) ||
       !map.mapOptional("quick_pairs", options.quickPairs) ||
+      !map.mapOptional("counters", options.counters) ||
+      !map.mapOptional("peaks", options.peaks) ||
       !map.map("gpu_seconds", options.gpuSeconds) ||
       !map.mapOptional("reference_resources", value.referenceResources) ||
       !map.mapOptional("candidate_resources", value.candidateResources))
@@ -323,6 +329,8 @@ Value fsr::toJSON(const EvaluateResult &value) {
                 {"evidence", toJSON(value.evidence)}};
   if (value.measurement)
     object["measurement"] = toJSON(*value.measurement);
+  if (value.profile)
+    object["profile"] = toJSON(*value.profile);
   return object;
 }
 
@@ -367,6 +375,20 @@ static bool isSound(const Measurement &value, Path path) {
   return true;
 }
 
+static void scrub(Profile &profile) {
+  for (InstructionMix &mix : profile.mixes)
+    mix.kernel = scrubPeerText(mix.kernel, maxNameBytes);
+  if (profile.counted)
+    profile.counted->covers = scrubPeerText(profile.counted->covers, 1024);
+  for (HardwareCounters &counters : profile.hardware) {
+    counters.kernel = scrubPeerText(counters.kernel, maxNameBytes);
+    for (HardwareCounters::Stall &stall : counters.stalls)
+      stall.reason = scrubPeerText(stall.reason, maxNameBytes);
+  }
+  for (std::string &line : profile.missing)
+    line = scrubPeerText(line, 1024);
+}
+
 bool fsr::fromJSON(const Value &json, EvaluateResult &value, Path path) {
   ObjectMapper map(json, path);
   std::string verdict;
@@ -374,7 +396,8 @@ bool fsr::fromJSON(const Value &json, EvaluateResult &value, Path path) {
   if (!map || !map.map("verdict", verdict) ||
       !map.map("message", value.message) ||
       !map.map("evidence", value.evidence) ||
-      !map.mapOptional("measurement", measurement))
+      !map.mapOptional("measurement", measurement) ||
+      !map.mapOptional("profile", value.profile))
     return false;
   std::optional<Verdict> known = parseVerdict(verdict);
   if (!known) {
@@ -397,6 +420,8 @@ bool fsr::fromJSON(const Value &json, EvaluateResult &value, Path path) {
     }
   }
   value.measurement = std::move(measurement);
+  if (value.profile)
+    scrub(*value.profile);
 
   Evidence &evidence = value.evidence;
   if (evidence.checks.size() > maxWireChecks) {

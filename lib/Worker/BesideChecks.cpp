@@ -207,6 +207,8 @@ llvm::Expected<bool> Evaluation::besideOn(const InputSet &set, bool inFull,
       if (!report->findings.empty())
         return refuse(report->findings, set.words, how.schedule);
     }
+    if (&how == hows.data() && told.fillings == 0)
+      noteCounters(report->counters, report->part, report->isWhole);
     if (how.notesReads && !report->reads.empty()) {
       auto original = runOriginalBeside(limits, how);
       if (!original)

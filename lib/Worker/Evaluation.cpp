@@ -226,6 +226,9 @@ llvm::Expected<EvaluateResult> Evaluation::run() {
   if (!outcome)
     if (llvm::Error error = classify(outcome.takeError()))
       return std::move(error);
+  if (!dead)
+    if (llvm::Error error = lookCloser())
+      return std::move(error);
   return std::move(result);
 }
 

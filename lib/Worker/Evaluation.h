@@ -112,6 +112,10 @@ private:
               ptx::Schedule seenUnder);
   llvm::Expected<bool> validateSchedules();
   llvm::Expected<bool> model();
+  /// Of the candidate; the last ones stay. `covers` goes into requests, which
+  /// say nothing of inputs.
+  void noteCounters(const ptx::Counters &counters, std::string covers,
+                    bool isWhole);
 
   // BesideChecks.cpp
   /// Where the device is none: the candidate on a virtual one of its own.
@@ -246,6 +250,11 @@ private:
 
   // Sanitizer.cpp
   llvm::Expected<bool> sanitize();
+
+  // Profiler.cpp
+  /// What is said of a candidate beside its verdict; an error is the peer's.
+  llvm::Error lookCloser();
+  llvm::Error readCounters(Profile &profile);
 
   // Sample.cpp
   llvm::Error launchTimed(Who who);

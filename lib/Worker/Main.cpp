@@ -79,7 +79,8 @@ void endWithPeer(int in) {
 
 } // namespace
 
-int deviceWorkerMain(int argc, char **argv, std::string sanitizer) {
+int deviceWorkerMain(int argc, char **argv, std::string sanitizer,
+                     std::string profiler) {
   int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
   int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
   if (out < 0 || nowhere < 0 || dup2(nowhere, STDOUT_FILENO) < 0) {
@@ -111,6 +112,7 @@ int deviceWorkerMain(int argc, char **argv, std::string sanitizer) {
     return refuse(STDIN_FILENO, out, backend.takeError());
   SanitizerSetup setup;
   setup.tool = std::move(sanitizer);
+  setup.profiler = std::move(profiler);
   // Not by its name: it may be started by one that is not on PATH.
   setup.self = {"/proc/self/exe"};
   char self[4096];

@@ -16,6 +16,7 @@
 #include "fsr/Support/Hash.h"
 #include "fsr/Support/Subprocess.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -170,7 +171,7 @@ ReplayFile::~ReplayFile() {
 static void removeReplay(llvm::StringRef folder) {
   for (llvm::StringRef tool : tools)
     llvm::sys::fs::remove(folder + "/" + tool + ".log");
-  for (llvm::StringRef name : {"/replay", "/lock", ""})
+  for (llvm::StringRef name : {"/ncu.log", "/replay", "/lock", ""})
     llvm::sys::fs::remove(folder + name);
 }
 
@@ -191,18 +192,24 @@ llvm::Error endWithHolder(const std::string &lock) {
   return llvm::Error::success();
 }
 
+std::vector<std::string>
+ReplayFile::replayCommand(const SanitizerSetup &setup) const {
+  std::vector<std::string> command = setup.self;
+  command.insert(command.end(), {"replay", replay(), "--device=" + setup.device,
+                                 "--while-locked=" + lock()});
+  return command;
+}
+
 SanitizerRun ReplayFile::runTool(const SanitizerSetup &setup,
                                  llvm::StringRef tool) const {
-  std::string logPath = (folder + "/" + tool + ".log").str();
+  std::string logPath = logOf(tool);
   std::vector<std::string> args{
       setup.tool, "--tool", tool.str(), "--log-file", logPath, "--print-limit",
       "20", "--error-exitcode", "86",
       // The worker holds memory and a context meanwhile, so that calls of the
       // replay may fail.
       "--report-api-errors", "no"};
-  args.insert(args.end(), setup.self.begin(), setup.self.end());
-  args.insert(args.end(), {"replay", replay(), "--device=" + setup.device,
-                           "--while-locked=" + lock()});
+  llvm::append_range(args, replayCommand(setup));
   ProcessLimits limits;
   limits.wall = setup.limit;
   limits.maxOutputBytes = size_t(1) << 16;

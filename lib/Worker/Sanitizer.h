@@ -45,6 +45,12 @@ public:
   ReplayFile &operator=(const ReplayFile &) = delete;
 
   SanitizerRun runTool(const SanitizerSetup &setup, llvm::StringRef tool) const;
+  /// What a tool is to run.
+  std::vector<std::string> replayCommand(const SanitizerSetup &setup) const;
+  /// A place for what a tool writes.
+  std::string logOf(llvm::StringRef tool) const {
+    return (folder + "/" + tool + ".log").str();
+  }
 
 private:
   explicit ReplayFile(std::string folder)

@@ -316,6 +316,50 @@ llvm::Expected<bool> Evaluation::validateSchedules() {
   return true;
 }
 
+void Evaluation::noteCounters(const ptx::Counters &counters, std::string covers,
+                              bool isWhole) {
+  // Beyond that a double, and so JSON, is not exact.
+  auto natural = [](uint64_t value) {
+    return int64_t(std::min(value, uint64_t(1) << 53));
+  };
+  CountedWork counted;
+  counted.covers = std::move(covers);
+  counted.isWhole = isWhole;
+  counted.warpInstructions = natural(counters.warpInstructions);
+  counted.laneInstructions = natural(counters.laneInstructions);
+  counted.integer = natural(counters.integer);
+  counted.float16 = natural(counters.float16);
+  counted.float32 = natural(counters.float32);
+  counted.float64 = natural(counters.float64);
+  counted.special = natural(counters.special);
+  counted.conversion = natural(counters.conversion);
+  counted.control = natural(counters.control);
+  counted.memory = natural(counters.memory);
+  counted.barrier = natural(counters.barrier);
+  counted.shuffle = natural(counters.shuffle);
+  counted.tensor = natural(counters.tensor);
+  counted.atomic = natural(counters.atomic);
+  counted.flops16 = natural(counters.flops16);
+  counted.flops32 = natural(counters.flops32);
+  counted.flops64 = natural(counters.flops64);
+  counted.tensorFlops = natural(counters.tensorFlops);
+  counted.globalLoadBytes = natural(counters.globalLoadBytes);
+  counted.globalStoreBytes = natural(counters.globalStoreBytes);
+  counted.localBytes =
+      natural(counters.localLoadBytes + counters.localStoreBytes);
+  counted.globalRequests = natural(counters.globalRequests);
+  counted.globalSectors = natural(counters.globalSectors);
+  counted.uniqueSectors = natural(counters.uniqueSectors);
+  counted.sharedRequests = natural(counters.sharedRequests);
+  counted.bankCycles = natural(counters.bankCycles);
+  counted.branches = natural(counters.branches);
+  counted.divergentBranches = natural(counters.divergentBranches);
+  counted.atomicSerial = natural(counters.atomicSerial);
+  if (!result.profile)
+    result.profile.emplace();
+  result.profile->counted = std::move(counted);
+}
+
 /// In place of the race on a GPU: one launch each, and the model.
 llvm::Expected<bool> Evaluation::model() {
   Measurement &m = measurement;
@@ -340,6 +384,8 @@ llvm::Expected<bool> Evaluation::model() {
     if (llvm::Error error = launch(who))
       return std::move(error);
     VirtualReport report = virtualDevice->takeReport();
+    if (who == Who::Candidate)
+      noteCounters(report.counters, "all blocks", /*isWhole=*/true);
     times[who == Who::Candidate] = report.microseconds;
     bounds[who == Who::Candidate] = report.bound;
   }

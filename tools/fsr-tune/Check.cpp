@@ -53,7 +53,8 @@ private:
   Bench &bench;
   const CheckOptions &options;
   Build reference;
-  std::optional<Build> clone; ///< In f64.
+  std::optional<Build> clone;       ///< In f64.
+  std::optional<DevicePeaks> peaks; ///< Of this GPU.
 };
 
 } // namespace
@@ -109,6 +110,8 @@ static Check stageCheck(llvm::StringRef name, bool passed, llvm::StringRef rule,
 /// The rungs that the options ask for, and a measurement.
 llvm::Error Checker::evaluate(EvaluateRequest &request, Trial &trial) {
   request.options.full = options.full;
+  request.options.counters = true;
+  request.options.peaks = !peaks;
   llvm::Expected<EvaluateResult> result = bench.device->evaluate(request);
   if (!result)
     return result.takeError();
@@ -116,17 +119,28 @@ llvm::Error Checker::evaluate(EvaluateRequest &request, Trial &trial) {
   trial.message = std::move(result->message);
   trial.measurement = std::move(result->measurement);
   trial.evidence = std::move(result->evidence);
+  trial.profile = std::move(result->profile);
+  if (trial.profile && !peaks)
+    peaks = trial.profile->peaks;
+  else if (trial.profile)
+    trial.profile->peaks = peaks;
   trial.full =
       options.full && (trial.verdict == Verdict::Accepted || !options.measure);
   if (!options.full || trial.full || !isEqual(trial.verdict))
     return llvm::Error::success();
   // What lost its race was not looked at in full.
   request.options.measure = false;
+  request.options.peaks = false;
   result = bench.device->evaluate(request);
   if (!result)
     return result.takeError();
   trial.full = true;
   trial.evidence = std::move(result->evidence);
+  if (result->profile && result->profile->counted) {
+    if (!trial.profile)
+      trial.profile.emplace();
+    trial.profile->counted = result->profile->counted;
+  }
   if (!isEqual(result->verdict)) {
     trial.verdict = result->verdict;
     trial.message = std::move(result->message);
@@ -173,6 +187,12 @@ llvm::Expected<Trial> Checker::run(const Candidate &candidate,
   request.options.measure = options.measure;
   if (llvm::Error error = evaluate(request, trial))
     return std::move(error);
+  if (isEqual(trial.verdict)) {
+    if (!trial.profile)
+      trial.profile.emplace();
+    addInstructions(readInstructions(bench.toolkit, *built->build),
+                    *trial.profile);
+  }
   trial.evidence.toolchain = built->build->toolchain;
   trial.evidence.sandbox = built->build->sandbox;
   std::vector<Check> &checks = trial.evidence.checks;
@@ -224,6 +244,9 @@ static void print(const Trial &trial, llvm::raw_ostream &os) {
     os << "\n";
   }
   printChecks(trial.evidence.checks, os);
+  if (trial.profile)
+    for (const std::string &text : describe(*trial.profile))
+      os << "  " << printable(text) << "\n";
 }
 
 static void print(const TaskStrength &strength, llvm::raw_ostream &os) {

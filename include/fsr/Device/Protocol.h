@@ -18,7 +18,7 @@
 //    "reference_resources":[…]?,"candidate_resources":[…]?}
 //       -> any number of {"event":"started","phase":P,"deadline_ms":N}
 //       -> {"event":"result","verdict":V,"message":M,"measurement":{…}?,
-//           "evidence":{…}}
+//           "evidence":{…},"profile":{…}?}
 //   {"op":"strength","task":{…},"reference":H,"seed":"hex"}
 //       -> any number of {"event":"started","phase":P,"deadline_ms":N}
 //       -> {"event":"strength","dummies":[…]}
