@@ -379,9 +379,12 @@ llvm::Expected<bool> Evaluation::compareClone(const TaskBuffer &buffer,
                                               DevicePointer original,
                                               const CloneAnswer &answer) {
   const FsrJudgement &found = answer.judgement;
-  auto hasAll = checkLost(buffer, set, found.lost, found.compared);
-  if (!hasAll || !*hasAll)
-    return hasAll;
+  // What is far off is told as that.
+  if (answer.candidateRms < 0x1p-5) {
+    auto hasAll = checkLost(buffer, set, found.lost, found.compared);
+    if (!hasAll || !*hasAll)
+      return hasAll;
+  }
   if (!answer.isMany)
     return voteNarrow(buffer, set, out, original, answer.candidateRms,
                       answer.originalRms);

@@ -316,11 +316,16 @@ llvm::Expected<bool> Evaluation::compareTrue(const TaskBuffer &buffer,
       return goesOn;
   }
   const TruthAnswer &answer = (*known)->answer;
-  auto hasAll = checkLost(buffer, set, answer.lost, answer.compared);
-  if (!hasAll || !*hasAll || !(*known)->decides)
-    return hasAll;
-  // What a narrower type gives is near, and off everywhere.
+  // What is far off is told as that.
   constexpr double nearest = 0x1p-5;
+  if (answer.candidateRms < nearest) {
+    auto hasAll = checkLost(buffer, set, answer.lost, answer.compared);
+    if (!hasAll || !*hasAll)
+      return hasAll;
+  }
+  if (!(*known)->decides)
+    return true;
+  // What a narrower type gives is near, and off everywhere.
   if (answer.isNarrower() && answer.isSpread && answer.candidateRms < nearest) {
     return refuseNarrow(buffer, set, out, original, answer.candidateRms,
                         answer.originalRms);

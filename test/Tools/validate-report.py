@@ -47,7 +47,10 @@ def at(report, path):
 
 
 OPTIONAL = {"code", "detail", "record", "measurement", "evidence", "stopped", "best_before",
-            "best_after", "full", "modelled", "sandbox", "strength"}
+            "best_after", "full", "modelled", "sandbox", "strength", "profile",
+            "instructions", "counted", "counters", "peaks", "missing"}
+# Counts that are zero are left out.
+COUNTS = ("counted", "counts")
 
 
 def broken_forms(report):
@@ -58,7 +61,9 @@ def broken_forms(report):
         at(form, path)["a_field_more"] = 1
         yield f"a field more in {where}", form
         for field, value in at(report, path).items():
-            if field not in OPTIONAL:
+            isCount = path and path[-1] in COUNTS and isinstance(value, int) \
+                and not isinstance(value, bool)
+            if field not in OPTIONAL and not isCount:
                 form = copy.deepcopy(report)
                 del at(form, path)[field]
                 yield f"{where} without {field}", form

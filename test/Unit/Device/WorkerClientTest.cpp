@@ -388,8 +388,9 @@ TEST_F(WorkerClient, OneLossOfTheCandidateIsNotItsVerdict) {
 TEST_F(WorkerClient, DeathBeforeAnyPhaseIsAnError) {
   ASSERT_EQ(open("evaluate:die"), "");
   std::string line = evaluate();
-  EXPECT_TRUE(contains(line, "error unavailable: the worker died: killed by "
-                             "SIGKILL before any phase"))
+  EXPECT_TRUE(contains(
+      line, "error unavailable: on virtual sm_90: the worker died: killed by "
+            "SIGKILL before any phase"))
       << line;
 }
 
@@ -397,8 +398,9 @@ TEST_F(WorkerClient, SilenceIsAnError) {
   timeouts.firstPhase = milliseconds(200);
   ASSERT_EQ(open("evaluate:hang"), "");
   std::string line = evaluate();
-  EXPECT_TRUE(contains(line, "error unavailable: passed its deadline before "
-                             "any phase"))
+  EXPECT_TRUE(contains(
+      line, "error unavailable: on virtual sm_90: passed its deadline before "
+            "any phase"))
       << line;
   EXPECT_EQ(starts(), 2u);
 }
@@ -474,8 +476,10 @@ TEST_F(WorkerClient, TheLimitOfTheWholeIsNotTheCandidates) {
   timeouts.evaluate = milliseconds(3000);
   ASSERT_EQ(open("'candidate-run:send;hang'"), "");
   std::string line = evaluate();
-  EXPECT_TRUE(contains(line, "error unavailable: passed the limit of the whole "
-                             "request, 3 s, in phase 'candidate-run'"))
+  EXPECT_TRUE(contains(
+      line,
+      "error unavailable: on virtual sm_90: passed the limit of the whole "
+      "request, 3 s, in phase 'candidate-run'"))
       << line;
 }
 
