@@ -14,9 +14,16 @@ import argparse
 import json
 import sys
 
-import torch
-import torch.nn.functional as F
-import triton.testing
+
+def find_harness():
+    """Sets what comes with PyTorch and Triton, which --help does without."""
+    global torch, F, triton
+    try:
+        import torch
+        import torch.nn.functional as F
+        import triton.testing
+    except ImportError as error:
+        sys.exit(f"peers.py: needs PyTorch and Triton: {error}")
 
 
 def cases(generator):
@@ -51,9 +58,11 @@ def timed(function, arguments):
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out")
     args = parser.parse_args()
+    find_harness()
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     generator = torch.Generator(device="cuda").manual_seed(1)

@@ -108,6 +108,12 @@ llvm::Expected<std::string> compare(const KernelTask &task, bool &isFar) {
 
 int main(int argc, char **argv) {
   int status = 0;
+  bool isHelp = argc == 2 && (llvm::StringRef(argv[1]) == "--help" ||
+                              llvm::StringRef(argv[1]) == "-h");
+  if (argc < 2 || isHelp) {
+    (isHelp ? llvm::outs() : llvm::errs()) << "usage: clone-values TASK...\n";
+    return isHelp ? 0 : 2;
+  }
   for (int i = 1; i < argc; ++i) {
     auto text = readFile(argv[i]);
     auto task =

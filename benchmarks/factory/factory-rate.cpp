@@ -11,9 +11,10 @@
 //                [--benchmarks=FOLDER] [--at-least=RATE]
 //
 // The clock starts with the first answer; the task's own test is over then. A
-// stage's time is the sum over all that do it, so the shares tell what costs,
-// and the last line what a device waits for. With --at-least the exit status is
-// 1 where a device is slower.
+// stage's time is the sum over all that do it, so the shares tell what costs;
+// below it stand the worker's phases, in ms a candidate. The last line tells
+// what a device waits for. With --at-least the exit status is 1 where a device
+// is slower.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,6 +28,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <chrono>
+#include <map>
 #include <mutex>
 #include <sys/resource.h>
 #include <thread>
@@ -77,15 +79,22 @@ public:
     const char *stage;
     Clock::time_point start = Clock::now();
   };
+  /// What a stage is made of, by the worker's own names.
+  void addPart(const char *stage, const std::string &part, double seconds) {
+    std::lock_guard<std::mutex> lock(mutex);
+    parts[stage][part] += seconds;
+  }
   void clear() {
     for (auto &[name, sum] : sums)
       sum = 0;
+    parts.clear();
   }
 
   std::vector<std::pair<std::string, double>> sums = {
       {"parse", 0},    {"compile", 0}, {"load", 0},
       {"validate", 0}, {"time", 0},    {"talk to the worker", 0},
       {"store", 0}};
+  std::map<std::string, std::map<std::string, double>> parts;
 
 private:
   std::mutex mutex;
@@ -192,7 +201,9 @@ public:
     double told = 0;
     bool timing = false;
     for (const PhaseTime &phase : evaluated->phases) {
-      stages.add(stageOf(phase.phase, timing), phase.milliseconds / 1000);
+      const char *stage = stageOf(phase.phase, timing);
+      stages.add(stage, phase.milliseconds / 1000);
+      stages.addPart(stage, phase.phase, phase.milliseconds / 1000);
       told += phase.milliseconds / 1000;
     }
     stages.add("talk to the worker", all - told);
@@ -242,6 +253,14 @@ public:
   findStrength(llvm::StringRef key, bool isModelled) override {
     return store.findStrength(key, isModelled);
   }
+  llvm::Error addPeaks(llvm::StringRef device, llvm::StringRef driver,
+                       const DevicePeaks &peaks) override {
+    return store.addPeaks(device, driver, peaks);
+  }
+  std::optional<DevicePeaks> findPeaks(llvm::StringRef device,
+                                       llvm::StringRef driver) override {
+    return store.findPeaks(device, driver);
+  }
   llvm::Error addTalk(const Talk &talk) override {
     Stages::Span span(stages, "store");
     return store.addTalk(talk);
@@ -288,9 +307,9 @@ struct Options {
   std::string benchmarks = FSR_BENCHMARKS;
 };
 
-/// Candidates a second.
-double measure(const Subject &subject, Device &device, Compiler &compiler,
-               const Options &options) {
+/// Right candidates a second; nothing where one was not told to be right.
+std::optional<double> measure(const Subject &subject, Device &device,
+                              Compiler &compiler, const Options &options) {
   KernelTask task = check(parseTask(check(
       readFile(options.benchmarks + "/store/tasks/" + subject.task + ".json",
                1 << 20))));
@@ -331,29 +350,44 @@ double measure(const Subject &subject, Device &device, Compiler &compiler,
   llvm::sys::fs::remove_directories(folder);
   if (!outcome.trouble.empty() || !outcome.weak.empty())
     check(makeError(ErrorKind::Unavailable, outcome.trouble + outcome.weak));
-  unsigned right = llvm::count_if(outcome.trials, [](const Trial &trial) {
+  auto isRight = [](const Trial &trial) {
     return trial.verdict == Verdict::Undecided ||
            trial.verdict == Verdict::NotFaster;
-  });
-  double rate = double(outcome.trials.size()) / seconds;
+  };
+  if (outcome.trials.empty())
+    check(makeError(ErrorKind::Unavailable, "no candidate was tried"));
+  size_t right = llvm::count_if(outcome.trials, isRight);
+  double rate = double(right) / seconds;
   llvm::outs() << llvm::formatv(
       "{0}: {1} candidates ({2} right) in {3:f2} s: {4:f1} a second\n",
       subject.name, outcome.trials.size(), right, seconds, rate);
-  if (right != outcome.trials.size())
-    llvm::outs() << "  " << outcome.trials.front().message << '\n';
+  auto wrong = llvm::find_if_not(outcome.trials, isRight);
+  if (wrong != outcome.trials.end())
+    llvm::outs() << "  not right: " << nameOf(wrong->verdict) << ": "
+                 << wrong->message << '\n';
   double sum = 0;
   for (const auto &[stage, time] : stages.sums)
     sum += time;
-  for (const auto &[stage, time] : stages.sums)
+  for (const auto &[stage, time] : stages.sums) {
     llvm::outs() << llvm::formatv(
         "  {0,-20} {1,8:f1} ms a candidate {2,6:f1} %\n", stage,
         1000 * time / double(outcome.trials.size()), 100 * time / sum);
+    auto parts = stages.parts.find(stage);
+    if (parts == stages.parts.end() || parts->second.size() < 2)
+      continue;
+    for (const auto &[part, time] : parts->second)
+      llvm::outs() << llvm::formatv("    {0,-20} {1,6:f1}\n", part,
+                                    1000 * time /
+                                        double(outcome.trials.size()));
+  }
   llvm::outs() << llvm::formatv(
       "  the device is busy {0:f0} % of the time; a compile takes {1:f0} ms of "
       "a processor\n",
       100 * timedDevice.busySeconds / seconds / timedDevice.slots(),
       1000 * (processorSecondsOfChildren() - compilersBefore) /
           double(outcome.trials.size()));
+  if (wrong != outcome.trials.end())
+    return std::nullopt;
   return rate;
 }
 
@@ -388,14 +422,17 @@ bool readOptions(int argc, char **argv, Options &options) {
 
 int main(int argc, char **argv) {
   Options options;
-  if (!readOptions(argc, argv, options)) {
-    llvm::errs() << "usage: factory-rate [--device=DEVICE]... "
-                    "[--candidates=1 to 4096] [--compile-jobs=0 to 256] "
-                    "[--benchmarks=FOLDER] [--at-least=RATE]\n";
-    return 2;
+  bool isHelp = argc == 2 && (llvm::StringRef(argv[1]) == "--help" ||
+                              llvm::StringRef(argv[1]) == "-h");
+  if (isHelp || !readOptions(argc, argv, options)) {
+    (isHelp ? llvm::outs() : llvm::errs())
+        << "usage: factory-rate [--device=DEVICE]... [--candidates=1 to 4096] "
+           "[--compile-jobs=0 to 256] [--benchmarks=FOLDER] "
+           "[--at-least=RATE]\n";
+    return isHelp ? 0 : 2;
   }
   auto compiler = check(makeCudaCompiler({}));
-  bool isSlow = false;
+  bool hasFailed = false;
   for (const std::string &name : options.devices) {
     auto device = check(openDevice(name));
     DeviceDescription facts = check(device->describe());
@@ -403,8 +440,10 @@ int main(int argc, char **argv) {
                                   "processors\n",
                                   name, facts.name, device->slots(),
                                   std::thread::hardware_concurrency());
-    for (const Subject &subject : subjects)
-      isSlow |= measure(subject, *device, *compiler, options) < options.atLeast;
+    for (const Subject &subject : subjects) {
+      auto rate = measure(subject, *device, *compiler, options);
+      hasFailed |= !rate || *rate < options.atLeast;
+    }
   }
-  return isSlow;
+  return hasFailed;
 }

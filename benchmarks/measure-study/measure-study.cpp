@@ -243,7 +243,8 @@ llvm::Error Study::quickLooks() {
 }
 
 llvm::Error Study::confirmations() {
-  llvm::outs() << "\nconfirmations (of equal kernels and of 5 %)\n";
+  llvm::outs()
+      << "\nconfirmations (of equal kernels and of 5 %, in this process)\n";
   for (const Cell &cell : cells) {
     if (cell.slower == 0.02 || (cell.targetUs != 100 && cell.targetUs != 10))
       continue;
@@ -316,8 +317,10 @@ llvm::Error Study::writePeers() {
   return llvm::Error::success();
 }
 
-/// Whether the kernels compute what they should: on a device without times.
+/// An error where a kernel does not compute what it should: on a device without
+/// times.
 llvm::Error Study::check() {
+  unsigned wrong = 0;
   for (Kind kind : {Kind::Compute, Kind::Memory})
     for (bool inPlace : {false, true}) {
       Kernel kernel;
@@ -337,7 +340,14 @@ llvm::Error Study::check() {
       llvm::outs() << study::nameOf(kind) << (inPlace ? ", in place" : "")
                    << ": " << fsr::nameOf(result->verdict) << ": "
                    << result->message << '\n';
+      // A model may find them equally fast.
+      wrong += result->verdict != Verdict::Undecided &&
+               result->verdict != Verdict::NotFaster;
     }
+  if (wrong)
+    return makeError(ErrorKind::BadInput, llvm::Twine(wrong) +
+                                              " of 4 pairs of kernels do not "
+                                              "compute the same");
   return llvm::Error::success();
 }
 

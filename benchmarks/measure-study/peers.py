@@ -89,6 +89,9 @@ def held(torch, launch, l2_bytes, samples=200):
 
 
 def main():
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        print(__doc__.strip())
+        return 0
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     try:

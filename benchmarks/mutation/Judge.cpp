@@ -64,6 +64,8 @@ llvm::Expected<EvaluateResult> Bench::evaluate(const Subject &subject,
   request.task = &subject.task;
   request.referenceImage = description.imageOf(subject.reference);
   request.candidateImage = description.imageOf(candidate);
+  if (subject.clone)
+    request.cloneImage = description.imageOf(*subject.clone);
   request.referencePtx = subject.task.reference.ptx;
   request.candidatePtx = candidate.ptx;
   request.referenceResources = subject.reference.resources;
@@ -151,6 +153,15 @@ llvm::Expected<Subject> Bench::prepare(StringRef name, StringRef taskFile,
   if (!reference)
     return addContext(reference.takeError(), name + ": the original");
   subject.reference = std::move(*reference);
+  // As a search does, which goes on without it.
+  if (!subject.task.reference.truePtx.empty()) {
+    auto clone = assemblePtx(toolkit, subject.task.reference.truePtx,
+                             subject.task.target);
+    if (clone)
+      subject.clone = std::move(*clone);
+    else
+      subject.task.reference.noTruePtx = llvm::toString(clone.takeError());
+  }
   std::vector<Parameters> sets = subject.candidate.combinations(1);
   auto built = buildCandidate(subject.task, subject.candidate,
                               sets.empty() ? Parameters() : sets.front(),

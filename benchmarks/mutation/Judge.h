@@ -27,7 +27,8 @@ struct Subject {
   Candidate candidate;
   CandidateBuild built;
   Build reference;
-  std::string machineCode; ///< Hash of what ptxas makes of it.
+  std::optional<Build> clone; ///< Of the original in f64, where it has one.
+  std::string machineCode;    ///< Hash of what ptxas makes of it.
   std::vector<std::string> entries;
   /// No value of a buffer reaches a branch or an address: what does not run on
   /// one input runs on none.

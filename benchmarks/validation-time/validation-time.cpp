@@ -214,8 +214,10 @@ int main(int argc, char **argv) {
     } else if (word == "--checks") {
       showChecks = true;
     } else {
-      llvm::errs() << "usage: validation-time [--device=DEVICE] [--checks]\n";
-      return 2;
+      bool isHelp = word == "--help" || word == "-h";
+      (isHelp ? llvm::outs() : llvm::errs())
+          << "usage: validation-time [--device=DEVICE] [--checks]\n";
+      return isHelp ? 0 : 2;
     }
   }
   auto backend = check(openBackend(device));

@@ -304,6 +304,16 @@ public:
     std::lock_guard<std::mutex> lock(mutex);
     return translate(gpu->forRead(pointer, bytes, visit), "reads");
   }
+  llvm::Expected<uint8_t *> view(DevicePointer pointer, uint64_t bytes,
+                                 bool writes) override {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (llvm::Error error = alive("view"))
+      return std::move(error);
+    auto found = gpu->view(pointer, bytes, writes);
+    if (!found)
+      return translate(found.takeError(), "view");
+    return *found;
+  }
 
 private:
   static llvm::Error failed(int code, llvm::StringRef name,

@@ -56,6 +56,7 @@ constexpr Family families[] = {
     {"peaks", 2, "peaks(value, apart)"},
     {"masked", 1, "masked(value)", true},
     {"scaled", 2, "scaled(low, high)"},
+    {"dominated", 3, "dominated(low, high, spread)"},
 };
 
 const Family *findFamily(llvm::StringRef name) {
@@ -102,11 +103,14 @@ llvm::StringRef rangeError(const Family &family, llvm::ArrayRef<double> p) {
     return "wanted a deviation of at least 0";
   if (name == "shifteduniform" && p[2] < 0)
     return "wanted a half width of at least 0";
+  if (name == "dominated" && (p[0] < 0 || p[2] < 0))
+    return "wanted distances of at least 0";
   if (name == "gram" && p[0] <= 0)
     return "wanted rows > 0";
   constexpr llvm::StringLiteral ranges[] = {
-      "uniform", "loguniform", "integers", "shiftednormal", "shifteduniform",
-      "sines",   "zipf",       "sorted",   "reversed",      "scaled"};
+      "uniform",        "loguniform", "integers", "shiftednormal",
+      "shifteduniform", "sines",      "zipf",     "sorted",
+      "reversed",       "scaled",     "dominated"};
   if (llvm::is_contained(ranges, name) && p[0] > p[1])
     return "wanted low <= high";
   if ((name == "loguniform" || name == "scaled") && p[0] <= 0)

@@ -118,6 +118,7 @@ Trial Record::trial() const {
   trial.measurement = measurement;
   trial.evidence = evidence;
   trial.code = code;
+  trial.profile = profile;
   return trial;
 }
 
@@ -308,6 +309,8 @@ llvm::json::Value toJSON(const Trial &value) {
     object["modelled"] = true;
   if (!value.code.empty())
     object["code"] = value.code;
+  if (value.profile)
+    object["profile"] = toJSON(*value.profile);
   return object;
 }
 
@@ -328,7 +331,8 @@ bool fromJSON(const llvm::json::Value &json, Trial &value,
       !mapper.map("measurement", value.measurement) ||
       !mapper.mapOptional("modelled", value.isModelled) ||
       !mapper.mapOptional("evidence", value.evidence) ||
-      !mapper.mapOptional("code", value.code))
+      !mapper.mapOptional("code", value.code) ||
+      !mapper.mapOptional("profile", value.profile))
     return false;
   std::optional<Verdict> parsed = parseVerdict(verdict);
   if (!parsed) {
@@ -364,6 +368,8 @@ llvm::json::Value toJSON(const Record &value) {
                             {"slot", value.slot}};
   if (!value.code.empty())
     object["code"] = value.code;
+  if (value.profile)
+    object["profile"] = toJSON(*value.profile);
   return object;
 }
 
@@ -386,6 +392,7 @@ bool fromJSON(const llvm::json::Value &json, Record &value,
       !mapper.mapOptional("message", value.message) ||
       !mapper.mapOptional("provider", value.provider) ||
       !mapper.mapOptional("code", value.code) ||
+      !mapper.mapOptional("profile", value.profile) ||
       !mapOptionalNatural(mapper, "round", value.round) ||
       !mapOptionalNatural(mapper, "slot", value.slot))
     return false;

@@ -20,8 +20,10 @@ using namespace fsr;
 static constexpr unsigned mostFailures = 2;
 
 static std::string sortOf(const DeviceDescription &device) {
-  return (device.isVirtual ? "virtual " : "") + device.name + " (" +
-         device.chip + ")";
+  // A virtual one is called by both.
+  bool saysAll = llvm::StringRef(device.name).contains(device.chip);
+  return (device.isVirtual && !saysAll ? "virtual " : "") + device.name +
+         (saysAll ? "" : " (" + device.chip + ")");
 }
 
 llvm::Expected<std::unique_ptr<Device>>
@@ -165,7 +167,7 @@ llvm::Expected<Answer>
 DevicePool::serve(llvm::function_ref<llvm::Expected<Answer>(Device &)> ask) {
   llvm::SmallVector<const Member *> tried;
   unsigned failures = 0;
-  ErrorKind kind = ErrorKind::Unavailable;
+  ErrorKind kind = ErrorKind::Unavailable; ///< Of the last healthy one.
   std::string story;
   while (true) {
     Member *member = acquire(
@@ -183,7 +185,7 @@ DevicePool::serve(llvm::function_ref<llvm::Expected<Answer>(Device &)> ask) {
       return std::move(error);
     }
     tried.push_back(member);
-    kind = kindOf(error);
+    ErrorKind ofThis = kindOf(error);
     std::string what = llvm::toString(std::move(error));
     if (llvm::Error sick = member->device->probe()) {
       giveUp(*member, addContext(std::move(sick), what + "; then"));
@@ -191,14 +193,17 @@ DevicePool::serve(llvm::function_ref<llvm::Expected<Answer>(Device &)> ask) {
     }
     story += (story.empty() ? "device '" : "; then device '") + member->name +
              "': " + what;
+    kind = ofThis;
     release(*member);
     if (++failures == mostFailures)
       break;
   }
-  if (failures)
-    return makeError(kind, story);
   std::lock_guard<std::mutex> lock(mutex);
-  return noneLeft();
+  if (!failures)
+    return noneLeft();
+  if (!givenUp.empty())
+    story += "; given up before: " + givenUp;
+  return makeError(kind, story);
 }
 
 llvm::Expected<EvaluateResult>

@@ -221,6 +221,10 @@ Value fsr::toJSON(const WireEvaluate &value) {
                 {"candidate_resources", value.candidateResources}};
   if (value.options.quickPairs > 0)
     object["quick_pairs"] = value.options.quickPairs;
+  if (value.options.counters)
+    object["counters"] = true;
+  if (value.options.peaks)
+    object["peaks"] = true;
   if (!value.referencePtxHash.empty())
     object["reference_ptx"] = value.referencePtxHash;
   if (!value.candidatePtxHash.empty())
@@ -256,6 +260,8 @@ bool fsr::fromJSON(const Value &json, WireEvaluate &value, Path path) {
       !map.mapOptional("race_only", options.raceOnly) ||
       !map.map("max_pairs", options.maxPairs) ||
       !map.mapOptional("quick_pairs", options.quickPairs) ||
+      !map.mapOptional("counters", options.counters) ||
+      !map.mapOptional("peaks", options.peaks) ||
       !map.map("gpu_seconds", options.gpuSeconds) ||
       !map.mapOptional("reference_resources", value.referenceResources) ||
       !map.mapOptional("candidate_resources", value.candidateResources))
@@ -281,8 +287,8 @@ bool fsr::fromJSON(const Value &json, WireEvaluate &value, Path path) {
     path.field("max_pairs").report("expected a number from 1 to 100000");
     return false;
   }
-  if (options.quickPairs < 0 || options.quickPairs > maxWireSamples) {
-    path.field("quick_pairs").report("expected a number from 0 to 100000");
+  if (options.quickPairs < 0 || options.quickPairs > maxQuickPairs) {
+    path.field("quick_pairs").report("expected a number from 0 to 4096");
     return false;
   }
   if (!std::isfinite(options.gpuSeconds) || options.gpuSeconds < 0) {
@@ -323,6 +329,8 @@ Value fsr::toJSON(const EvaluateResult &value) {
                 {"evidence", toJSON(value.evidence)}};
   if (value.measurement)
     object["measurement"] = toJSON(*value.measurement);
+  if (value.profile)
+    object["profile"] = toJSON(*value.profile);
   return object;
 }
 
@@ -367,6 +375,20 @@ static bool isSound(const Measurement &value, Path path) {
   return true;
 }
 
+static void scrub(Profile &profile) {
+  for (InstructionMix &mix : profile.mixes)
+    mix.kernel = scrubPeerText(mix.kernel, maxNameBytes);
+  if (profile.counted)
+    profile.counted->covers = scrubPeerText(profile.counted->covers, 1024);
+  for (HardwareCounters &counters : profile.hardware) {
+    counters.kernel = scrubPeerText(counters.kernel, maxNameBytes);
+    for (HardwareCounters::Stall &stall : counters.stalls)
+      stall.reason = scrubPeerText(stall.reason, maxNameBytes);
+  }
+  for (std::string &line : profile.missing)
+    line = scrubPeerText(line, 1024);
+}
+
 bool fsr::fromJSON(const Value &json, EvaluateResult &value, Path path) {
   ObjectMapper map(json, path);
   std::string verdict;
@@ -374,7 +396,8 @@ bool fsr::fromJSON(const Value &json, EvaluateResult &value, Path path) {
   if (!map || !map.map("verdict", verdict) ||
       !map.map("message", value.message) ||
       !map.map("evidence", value.evidence) ||
-      !map.mapOptional("measurement", measurement))
+      !map.mapOptional("measurement", measurement) ||
+      !map.mapOptional("profile", value.profile))
     return false;
   std::optional<Verdict> known = parseVerdict(verdict);
   if (!known) {
@@ -397,6 +420,8 @@ bool fsr::fromJSON(const Value &json, EvaluateResult &value, Path path) {
     }
   }
   value.measurement = std::move(measurement);
+  if (value.profile)
+    scrub(*value.profile);
 
   Evidence &evidence = value.evidence;
   if (evidence.checks.size() > maxWireChecks) {
@@ -415,9 +440,11 @@ bool fsr::fromJSON(const Value &json, EvaluateResult &value, Path path) {
     check.rule = scrubPeerText(check.rule);
     check.detail = scrubPeerText(check.detail);
   }
-  for (std::string *text :
-       {&evidence.device, &evidence.driver, &evidence.toolchain})
+  for (std::string *text : {&evidence.device, &evidence.driver})
     *text = scrubPeerText(*text, maxNameBytes);
+  // Of who built the candidate: nothing that a worker knows.
+  evidence.toolchain.clear();
+  evidence.sandbox.clear();
   return true;
 }
 

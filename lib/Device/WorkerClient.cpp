@@ -43,12 +43,15 @@ constexpr size_t keptImages = 8;
 constexpr uint64_t keptImageBytes = uint64_t(64) << 20;
 /// Of a PTX that is sent beside an image.
 constexpr size_t mostPtx = size_t(8) << 20;
+/// Kept of one request; those beyond are added to the ones there are.
+constexpr size_t mostPhaseTimes = 4096;
 
 /// How one try of a request ended, other than by an answer.
 struct Loss {
   enum Kind {
     Died,    ///< The stream ended.
-    Overran, ///< A deadline passed.
+    Overran, ///< The deadline of a phase passed.
+    Expired, ///< The limit of the whole request passed; no phase was too long.
     Broke,   ///< It sent what the protocol does not allow.
   };
   Kind kind = Died;
@@ -57,8 +60,8 @@ struct Loss {
 
   /// The code of the candidate may have run.
   bool mayBeTheCandidate() const {
-    return kind != Broke && !phase.empty() &&
-           !llvm::StringRef(phase).starts_with("original");
+    return (kind == Died || kind == Overran) && !phase.empty() &&
+           !isPhaseOfTheOriginal(phase);
   }
 };
 
@@ -153,6 +156,22 @@ public:
 };
 char PeerError::ID = 0;
 
+/// The worker said why it is about to end; a loss, with a reason.
+class LastWords : public llvm::ErrorInfo<LastWords, FsrError> {
+public:
+  static char ID;
+  using ErrorInfo::ErrorInfo;
+};
+char LastWords::ID = 0;
+
+/// The limit of a whole request passed.
+class RequestExpired : public llvm::ErrorInfo<RequestExpired, FsrError> {
+public:
+  static char ID;
+  using ErrorInfo::ErrorInfo;
+};
+char RequestExpired::ID = 0;
+
 static std::string eventOf(const Frame &frame) {
   std::optional<llvm::StringRef> event = frame.header.getString("event");
   return event ? event->str() : std::string();
@@ -170,11 +189,10 @@ static llvm::Error peerError(const Frame &frame) {
     message = "no reason given";
   std::string text = "worker: " + scrubPeerText(message);
   ErrorKind what = parseWireErrorKind(kind);
-  // Its context is dead and it is about to end: a loss, with a reason. What a
-  // device cannot do, a healthy one cannot either.
+  // What a device cannot do, a healthy one cannot either.
   if (frame.header.getBoolean("context_lost").value_or(false) &&
       what != ErrorKind::Unsupported)
-    return makeError(ErrorKind::Unavailable, text);
+    return llvm::make_error<LastWords>(ErrorKind::Unavailable, text);
   return llvm::make_error<PeerError>(what, text);
 }
 
@@ -196,8 +214,14 @@ llvm::Expected<Frame> WorkerClient::receive(Deadline deadline) {
   limits.blobBytes = 0; // A worker has nothing to send but JSON.
   llvm::Expected<std::optional<Frame>> frame =
       readFrame(child->socket(), deadline, limits);
-  if (!frame)
-    return frame.takeError();
+  if (!frame) {
+    llvm::Error error = frame.takeError();
+    // It died while it wrote.
+    if (error.isA<FrameCutOff>())
+      return makeError(ErrorKind::Unavailable,
+                       llvm::toString(std::move(error)));
+    return std::move(error);
+  }
   if (!*frame)
     return makeError(ErrorKind::Unavailable, "the worker closed its end");
   if (eventOf(**frame) == "error")
@@ -362,7 +386,7 @@ llvm::Error WorkerClient::makeReady() {
     retire();
   if (child)
     return llvm::Error::success();
-  std::string reasons;
+  std::string reasons, last;
   for (unsigned i = 0; i < attempts; ++i) {
     llvm::Error error = start();
     if (!error && probeFirst)
@@ -373,9 +397,12 @@ llvm::Error WorkerClient::makeReady() {
     }
     if (child)
       retire();
-    if (!reasons.empty())
-      reasons += "; then ";
-    reasons += llvm::toString(std::move(error));
+    std::string reason = llvm::toString(std::move(error));
+    if (reasons.empty())
+      reasons = reason;
+    else
+      reasons += reason == last ? ", both times" : "; then " + reason;
+    last = std::move(reason);
   }
   return makeError(ErrorKind::Unavailable,
                    "no healthy worker after two starts: " + reasons);
@@ -463,22 +490,20 @@ llvm::Error WorkerClient::sendImages(const EvaluateRequest &request,
 
 Loss WorkerClient::lossFrom(llvm::Error error, std::string phase) {
   Loss loss;
+  bool isExpired = error.isA<RequestExpired>(), isTold = error.isA<LastWords>();
   ErrorKind kind = kindOf(error);
   std::string message = llvm::toString(std::move(error));
-  // A frame that was cut off in the middle came from a worker that died.
-  char byte;
-  bool closed = recv(child->socket(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
-  loss.kind = kind == ErrorKind::TimedOut             ? Loss::Overran
-              : kind == ErrorKind::Corrupt && !closed ? Loss::Broke
-                                                      : Loss::Died;
+  loss.kind = isExpired                     ? Loss::Expired
+              : kind == ErrorKind::TimedOut ? Loss::Overran
+              : kind == ErrorKind::Corrupt  ? Loss::Broke
+                                            : Loss::Died;
   std::string how = retire();
   if (loss.kind == Loss::Overran)
     loss.what = "passed its deadline";
-  else if (loss.kind == Loss::Broke ||
-           llvm::StringRef(message).starts_with("worker: "))
-    loss.what = message;
-  else
+  else if (loss.kind == Loss::Died && !isTold)
     loss.what = "the worker died: " + how;
+  else
+    loss.what = message;
   loss.what +=
       phase.empty() ? " before any phase" : " in phase '" + phase + "'";
   loss.phase = std::move(phase);
@@ -488,6 +513,7 @@ Loss WorkerClient::lossFrom(llvm::Error error, std::string phase) {
 llvm::Expected<EvaluateResult>
 WorkerClient::readResult(const Frame &frame, const EvaluateOptions &options) {
   EvaluateResult result;
+  bool isModel = description && description->isVirtual;
   llvm::json::Path::Root root("result");
   llvm::json::Value json(llvm::json::Object(frame.header));
   if (!fromJSON(json, result, root))
@@ -496,7 +522,7 @@ WorkerClient::readResult(const Frame &frame, const EvaluateOptions &options) {
       m && !m->originalUs.empty()) {
     // What the samples say is worked out here, whatever the peer made of them.
     RatioInterval interval = pairedRatio(m->originalUs, m->candidateUs);
-    if (description && description->isVirtual) // A model has no spread.
+    if (isModel) // It has no spread.
       interval.low = interval.high = interval.ratio;
     m->originalMedianUs = median(m->originalUs);
     m->candidateMedianUs = median(m->candidateUs);
@@ -504,13 +530,18 @@ WorkerClient::readResult(const Frame &frame, const EvaluateOptions &options) {
     m->speedupLow = interval.low;
     m->speedupHigh = interval.high;
   }
-  if (options.measure && result.verdict == Verdict::Accepted) {
+  if (isModel && result.evidence.level == EvidenceLevel::Measured)
+    return corrupt("worker: result of a virtual device is told as measured");
+  if (result.verdict == Verdict::Accepted) {
+    if (!options.measure)
+      return corrupt("worker: result is accepted, and was not asked to be "
+                     "measured");
+    if (!options.full)
+      return corrupt("worker: result is accepted after a quick look");
     if (!result.measurement || result.measurement->originalUs.empty())
       return corrupt("worker: result is accepted and has no measurement");
     const Measurement &m = *result.measurement;
-    // A model has no noise, and no margin.
-    bool isModel = description && description->isVirtual;
-    double margin = isModel ? 0 : acceptanceMargin(m.noiseFloor);
+    double margin = isModel ? modelMargin : acceptanceMargin(m.noiseFloor);
     if (judge({m.speedup, m.speedupLow, m.speedupHigh}, margin) !=
         Verdict::Accepted)
       return corrupt("worker: result is accepted, but its samples say no gain "
@@ -520,10 +551,6 @@ WorkerClient::readResult(const Frame &frame, const EvaluateOptions &options) {
       if (!check.passed && check.name != "deterministic")
         return corrupt("worker: result is accepted, but its check '" +
                        check.name + "' failed");
-    if (description && description->isVirtual &&
-        result.evidence.level == EvidenceLevel::Measured)
-      return corrupt("worker: result of a virtual device is accepted as "
-                     "measured");
     if (result.evidence.level == EvidenceLevel::Measured &&
         result.evidence.checks.empty())
       return corrupt("worker: result is accepted as measured with no check");
@@ -560,30 +587,59 @@ llvm::Expected<Outcome> WorkerClient::tryOnce(const EvaluateRequest &request,
   return std::move(outcome);
 }
 
+/// Of a list that a peer makes grow as long as it likes.
+static void addTime(std::vector<PhaseTime> &times, llvm::StringRef phase,
+                    double milliseconds) {
+  PhaseTime *entry = nullptr;
+  if (!times.empty() && times.back().phase == phase) {
+    entry = &times.back();
+  } else if (times.size() < mostPhaseTimes) {
+    times.push_back({phase.str(), 0});
+    entry = &times.back();
+  } else {
+    auto alike = llvm::find_if(llvm::reverse(times), [&](const PhaseTime &one) {
+      return one.phase == phase;
+    });
+    entry = alike == times.rend() ? &times.back() : &*alike;
+  }
+  entry->milliseconds += milliseconds;
+}
+
 llvm::Expected<Frame> WorkerClient::converse(const Frame &request,
                                              llvm::StringRef finalEvent,
                                              std::string &phase,
                                              OnStarted onStarted,
                                              std::vector<PhaseTime> *times) {
   auto end = Deadline::Clock::now() + timeouts.evaluate;
+  bool isLast = false; // What is waited for ends with the request.
   auto within = [&](milliseconds time) {
     auto left =
         std::chrono::duration_cast<milliseconds>(end - Deadline::Clock::now());
+    isLast = left < time;
     return Deadline::in(std::clamp(left, milliseconds(0), time));
+  };
+  auto failed = [&](llvm::Error error) -> llvm::Error {
+    if (!isLast || kindOf(error) != ErrorKind::TimedOut ||
+        error.isA<PeerError>())
+      return error;
+    llvm::consumeError(std::move(error));
+    return llvm::make_error<RequestExpired>(
+        ErrorKind::Unavailable,
+        "passed the limit of the whole request, " +
+            std::to_string(timeouts.evaluate.count() / 1000) + " s,");
   };
   Deadline deadline = within(timeouts.firstPhase);
   if (llvm::Error error = send(request, deadline))
-    return std::move(error);
+    return failed(std::move(error));
   Deadline::Clock::time_point since = Deadline::Clock::now();
-  while (true) {
+  for (unsigned events = 0;; ++events) {
     llvm::Expected<Frame> answer = receive(deadline);
     if (!answer)
-      return answer.takeError();
+      return failed(answer.takeError());
     if (times) {
       Deadline::Clock::time_point now = Deadline::Clock::now();
-      times->push_back(
-          {phase.empty() ? "request" : phase,
-           std::chrono::duration<double, std::milli>(now - since).count()});
+      addTime(*times, phase.empty() ? llvm::StringRef("request") : phase,
+              std::chrono::duration<double, std::milli>(now - since).count());
       since = now;
     }
     std::string event = eventOf(*answer);
@@ -591,6 +647,9 @@ llvm::Expected<Frame> WorkerClient::converse(const Frame &request,
       return answer;
     if (event != "started")
       return unexpected(*answer, ("'started' or '" + finalEvent + "'").str());
+    if (events == mostWireEvents)
+      return corrupt("worker: more than " + llvm::Twine(mostWireEvents) +
+                     " events of one request");
     std::optional<llvm::StringRef> name = answer->header.getString("phase");
     std::optional<int64_t> time = answer->header.getInteger("deadline_ms");
     if (!name || name->empty() || !time || *time < 1 ||
@@ -643,6 +702,12 @@ WorkerClient::tryStrength(const StrengthRequest &request,
   return std::optional(std::move(told.dummies));
 }
 
+/// What ended a worker, and then the next one.
+static std::string twice(const std::string &first, const std::string &second) {
+  return first + "; repeated on a healthy worker: " +
+         (second == first ? "the same" : second);
+}
+
 llvm::Expected<std::vector<DummyResult>>
 WorkerClient::testStrength(const StrengthRequest &request) {
   std::lock_guard<std::mutex> lock(mutex);
@@ -664,9 +729,9 @@ WorkerClient::testStrength(const StrengthRequest &request) {
     if (*told)
       return std::move(**told);
   }
-  return makeError(ErrorKind::Unavailable,
-                   "testing the task: " + first +
-                       "; repeated on a healthy worker: " + second);
+  return makeError(ErrorKind::Unavailable, "testing the task on " +
+                                               description->name + ": " +
+                                               twice(first, second));
 }
 
 llvm::Expected<EvaluateResult>
@@ -718,13 +783,12 @@ WorkerClient::evaluate(const EvaluateRequest &request) {
       losses.push_back(std::move(*outcome->loss));
   }
 
-  std::string story =
-      losses[0].what + "; repeated on a healthy worker: " + losses[1].what;
+  std::string story = twice(losses[0].what, losses[1].what);
   // Once is chance: somebody killed the worker, the device fell over.
   if (!losses[0].mayBeTheCandidate() || !losses[1].mayBeTheCandidate())
     return makeError(losses[1].kind == Loss::Broke ? ErrorKind::Corrupt
                                                    : ErrorKind::Unavailable,
-                     story);
+                     "on " + description->name + ": " + story);
   EvaluateResult result;
   result.verdict =
       losses[1].kind == Loss::Overran ? Verdict::TimedOut : Verdict::Crashed;

@@ -284,8 +284,13 @@ static int64_t alignmentOfPointer(Value value) {
   return best;
 }
 
-/// What a buffer is a view of: through views that may also move the pointer.
-static Value baseOf(Value value) {
+Access accessOf(Value buffer) {
+  AccessWalk walk;
+  walk.follow(buffer);
+  return walk.result();
+}
+
+Value baseOf(Value value) {
   while (auto view = value.getDefiningOp<ViewLikeOpInterface>()) {
     if (!isa<BaseMemRefType>(view.getViewSource().getType()))
       break;

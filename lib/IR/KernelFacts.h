@@ -41,6 +41,13 @@ std::vector<Argument> argumentsOf(const KernelSite &site);
 /// Sizes of a launch where all are constants.
 std::optional<LaunchShape> launchShapeOf(mlir::gpu::LaunchFuncOp launch);
 
+/// What a buffer is a view of: through views that may also move the pointer.
+mlir::Value baseOf(mlir::Value buffer);
+
+/// What is done to a buffer through it, its views and the functions that are
+/// called with them; ReadWrite where that is not known.
+Access accessOf(mlir::Value buffer);
+
 /// Whether two launch operands are buffers that share no byte for certain.
 bool provedDisjoint(mlir::Value a, mlir::Value b);
 

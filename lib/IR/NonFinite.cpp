@@ -49,9 +49,24 @@ bool isKnownDialect(Operation *op) {
          op->getName().getDialectNamespace() == "func";
 }
 
+/// Whether what lies there may be of the kernel itself, for all that is known.
+bool mayBeStored(Value memory) {
+  Value base = baseOf(memory);
+  if (auto argument = dyn_cast<BlockArgument>(base)) {
+    // Others are handed buffers that are looked at where they come from.
+    if (!argument.getOwner()->isEntryBlock() ||
+        !isa<gpu::GPUFuncOp>(argument.getOwner()->getParentOp()))
+      return true;
+  } else if (!base.getDefiningOp<memref::AllocaOp>()) {
+    return true; // A module's variable has more names than this one.
+  }
+  Access access = accessOf(base);
+  return access == Access::Write || access == Access::ReadWrite;
+}
+
 /// Whether `value` hangs on an earlier trip of a loop, on another thread, or on
 /// what the kernel itself keeps in memory.
-bool isCarried(Value value, const llvm::DenseSet<Value> &stored) {
+bool isCarried(Value value) {
   llvm::SmallVector<Value> open{value};
   llvm::DenseSet<Value> seen;
   while (!open.empty()) {
@@ -66,7 +81,7 @@ bool isCarried(Value value, const llvm::DenseSet<Value> &stored) {
     }
     Operation *op = next.getDefiningOp();
     if (auto load = dyn_cast<memref::LoadOp>(op)) {
-      if (stored.contains(load.getMemRef()))
+      if (mayBeStored(load.getMemRef()))
         return true;
       continue;
     }
@@ -106,13 +121,8 @@ bool steers(Value condition) {
 
 std::string reasonForFiniteOnly(const KernelSite &site) {
   std::string reason;
-  llvm::DenseSet<Value> stored;
-  std::vector<Operation *> parts = closureOf(site);
-  for (Operation *part : parts)
-    part->walk(
-        [&](memref::StoreOp store) { stored.insert(store.getMemRef()); });
   auto name = [](Operation *op) { return op->getName().getStringRef().str(); };
-  for (Operation *part : parts)
+  for (Operation *part : closureOf(site))
     part->walk([&](Operation *op) {
       if (isa<arith::FPToSIOp, arith::FPToUIOp>(op) ||
           (isa<arith::BitcastOp>(op) && touchesFloats(op)))
@@ -120,10 +130,9 @@ std::string reasonForFiniteOnly(const KernelSite &site) {
       else if (!isKnownDialect(op) && touchesFloats(op))
         reason = "`" + name(op) + "` of the original is not known here";
       else if (isa<arith::CmpFOp>(op) && steers(op->getResult(0)))
-        reason = "comparisons of floats decide which way the original goes";
+        reason = comparisonsDecide.str();
       else if (isa<arith::CmpFOp>(op) &&
-               (isCarried(op->getOperand(0), stored) ||
-                isCarried(op->getOperand(1), stored)))
+               (isCarried(op->getOperand(0)) || isCarried(op->getOperand(1))))
         reason = "the original keeps one of several floats by comparing them "
                  "in turn";
       return reason.empty() ? WalkResult::advance() : WalkResult::interrupt();

@@ -131,12 +131,6 @@ Kind kindOf(Operation *op) {
       .Default(Kind::Unknown);
 }
 
-bool isView(Operation *op) {
-  return kindOf(op) == Kind::Memory && op->getNumOperands() > 0 &&
-         op->getNumResults() == 1 &&
-         isa<MemRefType>(op->getResult(0).getType());
-}
-
 /// What memory an operation reads or writes; null: none of those known here.
 Value memoryOf(Operation *op) {
   if (auto load = dyn_cast<memref::LoadOp>(op))
@@ -221,16 +215,27 @@ private:
   bool flowOne(Value from, Value to) {
     return rounded.contains(from) && !rounded.contains(to) && mark(to);
   }
-  Value rootOf(Value memory) const { return roots.lookup(memory); }
-  bool isWide(Value memory) const { return wide.contains(rootOf(memory)); }
+  /// Null: of unknown origin.
+  Value rootOf(Value memory);
+  bool isWide(Value memory) { return wide.contains(rootOf(memory)); }
 
   gpu::GPUFuncOp function;
   llvm::DenseSet<unsigned> written;
-  llvm::DenseMap<Value, Value> roots;
   llvm::DenseSet<Value> wide, rounded, roundedMemory;
 };
 
-/// Where memory comes from, and which becomes f64.
+Value Promoter::rootOf(Value memory) {
+  Value root = baseOf(memory);
+  if (!isa<MemRefType>(root.getType()))
+    return nullptr;
+  if (auto argument = dyn_cast<BlockArgument>(root))
+    return argument.getOwner() == &function.getBody().front() ? root : nullptr;
+  return isa<memref::AllocaOp, memref::GetGlobalOp>(root.getDefiningOp())
+             ? root
+             : nullptr;
+}
+
+/// Which memory becomes f64.
 bool Promoter::findMemory() {
   int64_t shared = 0;
   unsigned numInputs = function.getFunctionType().getNumInputs();
@@ -238,7 +243,6 @@ bool Promoter::findMemory() {
     auto type = dyn_cast<MemRefType>(argument.getType());
     if (!type)
       continue;
-    roots[argument] = argument;
     unsigned position = argument.getArgNumber();
     bool isLocal = position >= numInputs;
     bool becomesWide =
@@ -258,20 +262,9 @@ bool Promoter::findMemory() {
     return refuse("in f64 it would have " + llvm::Twine(shared) +
                   " bytes of static shared memory, more than " +
                   llvm::Twine(mostShared));
-  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    for (Value result : op->getResults()) {
-      if (!isa<MemRefType>(result.getType()))
-        continue;
-      if (isView(op)) {
-        roots[result] = rootOf(op->getOperand(0));
-        continue;
-      }
-      if (!isa<memref::AllocaOp, memref::GetGlobalOp>(op))
-        continue; // Refused where it is looked at.
-      roots[result] = result;
-      if (isa<memref::AllocaOp>(op) && isNarrow(result.getType()))
-        wide.insert(result);
-    }
+  function.walk([&](memref::AllocaOp op) {
+    if (isNarrow(op.getType()))
+      wide.insert(op.getResult());
   });
   return true;
 }
@@ -369,6 +362,10 @@ bool Promoter::allowed(Operation *op) {
                            "gpu", "vector", "index", "ub"},
                           dialect))
     return refuse(name + " is not known");
+  if (auto constant = dyn_cast<arith::ConstantOp>(op);
+      constant && isNarrowValue(constant.getType()) &&
+      !isa<FloatAttr, DenseFPElementsAttr>(constant.getValue()))
+    return refuse("a constant's numbers are not in the text");
   if (isa<gpu::DynamicSharedMemoryOp, gpu::PrintfOp>(op))
     return refuse(name + " is not cloned");
   // Floats reach nothing but the operations below.
@@ -458,10 +455,7 @@ void Promoter::rewrite() {
         constant && isNarrowValue(constant.getType()))
       constant.setValueAttr(
           cast<TypedAttr>(widenedConstant(constant.getValue())));
-    if (op->hasAttr("fastmath") && isa<arith::ArithDialect>(op->getDialect()))
-      op->setAttr("fastmath", arith::FastMathFlagsAttr::get(
-                                  context, arith::FastMathFlags::none));
-    else if (op->hasAttr("fastmath"))
+    if (op->hasAttr("fastmath"))
       op->setAttr("fastmath", arith::FastMathFlagsAttr::get(
                                   context, arith::FastMathFlags::none));
     for (Value result : op->getResults()) {

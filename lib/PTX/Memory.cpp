@@ -353,6 +353,17 @@ Error Memory::copy(uint64_t to, uint64_t from, uint64_t bytes) {
   return Error::success();
 }
 
+Expected<uint8_t *> Memory::view(uint64_t address, uint64_t bytes,
+                                 bool writes) {
+  Expected<Region *> region = impl->range(address, bytes, "a view");
+  if (!region)
+    return region.takeError();
+  uint64_t offset = address - (*region)->address;
+  if (writes)
+    std::memset((*region)->state + offset, Written, bytes);
+  return (*region)->data + offset;
+}
+
 Error Memory::setConst(uint64_t address, bool isConst) {
   Expected<Region *> region = impl->range(address, 0, "setConst");
   if (!region)

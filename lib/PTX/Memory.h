@@ -99,6 +99,8 @@ public:
                    uint64_t count);
   /// The state of the bytes goes along: what was not written stays so.
   llvm::Error copy(uint64_t to, uint64_t from, uint64_t bytes);
+  /// See `VirtualGpu::view`.
+  llvm::Expected<uint8_t *> view(uint64_t address, uint64_t bytes, bool writes);
   llvm::Error setConst(uint64_t address, bool isConst);
   llvm::Error setTainted(uint64_t address, uint64_t bytes, bool isTainted);
   llvm::Error setUninitialized(uint64_t address, uint64_t bytes);

@@ -66,6 +66,13 @@ public:
       shadow->copy(to, from, bytes);
     return llvm::Error::success();
   }
+  llvm::Expected<uint8_t *> view(uint64_t address, uint64_t bytes,
+                                 bool writes) override {
+    auto found = memory.view(address, bytes, writes);
+    if (found && writes && shadow)
+      shadow->forget(address, bytes);
+    return found;
+  }
   llvm::Error setConst(uint64_t address, bool isConst) override {
     return memory.setConst(address, isConst);
   }
@@ -633,6 +640,10 @@ llvm::Expected<LaunchResult> Gpu::launch(unsigned module,
     result.proof.broken = "taint was not tracked";
   else if (result.proof.broken.empty() && !result.findings.empty())
     result.proof.broken = "there are findings";
+  else if (result.proof.broken.empty() && result.fidelity.approximateSteers)
+    result.proof.broken =
+        "an approximate value, which a GPU may have otherwise, "
+        "reached an address, a branch or a guard";
   else if (result.proof.broken.empty() && !launchOptions.checkRaces)
     result.proof.broken = "races were not looked for";
   result.proof.holds = result.proof.broken.empty() && result.completed;

@@ -32,6 +32,9 @@ constexpr size_t maxFailures = 3;
 constexpr size_t maxStrategy = 200;
 /// Candidates that are told of, the last ones.
 constexpr size_t maxAttempts = 32;
+/// Kernels of the best whose code and counters are told.
+constexpr size_t maxKernels = 8;
+constexpr size_t maxFact = 1500;
 
 std::string us(double value) { return formatted("%.2f", value); }
 
@@ -293,6 +296,31 @@ std::string planText(const Candidate &candidate) {
 // What the template sees
 //===----------------------------------------------------------------------===//
 
+/// What is not known is not told. A store, or a peer, may have written it.
+void addFacts(const Profile &profile, const KernelTask &task,
+              double microseconds, llvm::json::Array &uses) {
+  auto add = [&](std::string text) {
+    uses.push_back(llvm::json::Object{{"text", std::move(text)}});
+  };
+  for (const std::string &text :
+       measuredRateTexts(task.work, profile, microseconds))
+    add(text);
+  for (const InstructionMix &mix :
+       llvm::ArrayRef(profile.mixes).take_front(maxKernels))
+    add(oneLine(describe(mix), maxFact));
+  for (const HardwareCounters &counters :
+       llvm::ArrayRef(profile.hardware).take_front(maxKernels))
+    add(oneLine(describe(counters), maxFact));
+  if (!profile.counted)
+    return;
+  std::string text = "The virtual device, which runs its PTX on a CPU, counted "
+                     "in one run (" +
+                     oneLine(profile.counted->covers, maxFact) + "):";
+  for (const std::string &line : describe(*profile.counted))
+    text += "\n  - " + line;
+  add(std::move(text));
+}
+
 void addBest(const BestSoFar &best, const KernelTask &task,
              const DeviceDescription &device, llvm::json::Object &data) {
   const Trial &trial = *best.trial;
@@ -335,6 +363,8 @@ void addBest(const BestSoFar &best, const KernelTask &task,
     // A kept trial of a device with other limits.
     llvm::consumeError(resolved.takeError());
   }
+  if (trial.profile)
+    addFacts(*trial.profile, task, measurement.candidateMedianUs, uses);
   data["uses"] = std::move(uses);
   llvm::json::Array resources;
   for (const KernelResources &kernel : trial.resources)

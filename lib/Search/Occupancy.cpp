@@ -116,4 +116,31 @@ std::vector<std::string> rateTexts(const WorkEstimate &work,
   return texts;
 }
 
+std::vector<std::string> measuredRateTexts(const WorkEstimate &work,
+                                           const Profile &profile,
+                                           double microseconds) {
+  std::vector<std::string> texts;
+  if (microseconds <= 0 || !profile.peaks)
+    return texts;
+  const DevicePeaks &peaks = *profile.peaks;
+  double bytes = work.bytesRead + work.bytesWritten;
+  if (bytes > 0 && peaks.copyBytesPerSecond > 0)
+    texts.push_back(llvm::formatv(
+        "Of the {0:f1} GB/s that a plain copy reached on this GPU, it gets "
+        "{1:f1} % (by the {2:f0} bytes that it has to move at least)",
+        peaks.copyBytesPerSecond / 1e9,
+        100 * bytes / microseconds * 1e6 / peaks.copyBytesPerSecond, bytes));
+  bool isCounted = profile.counted && profile.counted->isWhole;
+  double flops = isCounted ? double(profile.counted->flops32) : work.flops;
+  if (flops > 0 && peaks.flopsPerSecond > 0)
+    texts.push_back(llvm::formatv(
+        "Of the {0:f1} GFLOP/s that f32 multiply-adds reached on this GPU, it "
+        "gets {1:f1} % (by {2:f0} operations, {3})",
+        peaks.flopsPerSecond / 1e9,
+        100 * flops / microseconds * 1e6 / peaks.flopsPerSecond, flops,
+        isCounted ? "as the virtual device counted its f32 ones"
+                  : "the compiler's estimate of the original"));
+  return texts;
+}
+
 } // namespace fsr

@@ -36,6 +36,12 @@ std::vector<std::string> rateTexts(const WorkEstimate &work,
                                    const DeviceDescription &device,
                                    double microseconds);
 
+/// The same against what this GPU reached in a test of itself, with whose bytes
+/// and operations these are; nothing where it was not tested.
+std::vector<std::string> measuredRateTexts(const WorkEstimate &work,
+                                           const Profile &profile,
+                                           double microseconds);
+
 } // namespace fsr
 
 #endif // FSR_LIB_SEARCH_OCCUPANCY_H

@@ -331,6 +331,7 @@ Trial Trier::trialOf(const Work &work, const Contender &contender) const {
   trial.verdict = contender.look.verdict;
   trial.message = contender.look.message;
   trial.measurement = contender.look.measurement;
+  trial.profile = contender.look.profile;
   trial.evidence = contender.look.evidence;
   return trial;
 }
@@ -386,6 +387,7 @@ llvm::Error Trier::conclude(int64_t slot) {
              Trial trial = trialOf(work, contender);
              trial.verdict = verdict;
              trial.message = message.str();
+             learn(trial, contender);
              return finish(trial);
            });
   if (!raced)
@@ -418,6 +420,7 @@ llvm::Error Trier::climb(const Work &work, Race race, bool hasWinner,
       trial.verdict = Verdict::Undecided;
       trial.message = "passed the quick checks, but is not the fastest so far: "
                       "not validated in full";
+      learn(trial, contender);
     } else {
       ++tries;
       const Done<EvaluateResult> &climbed =
@@ -426,6 +429,8 @@ llvm::Error Trier::climb(const Work &work, Race race, bool hasWinner,
         return climbed.error();
       const EvaluateResult &result = *climbed.value;
       adopt(trial, result);
+      if (result.profile)
+        trial.profile = result.profile;
       trial.full = true;
       trial.evidence = result.evidence;
       trial.evidence.toolchain = contender.build().toolchain;
@@ -435,6 +440,7 @@ llvm::Error Trier::climb(const Work &work, Race race, bool hasWinner,
           return error;
       trial.evidence.checks.push_back(
           strengthCheck(state.task, *state.outcome.strength));
+      learn(trial, contender);
       if (trial.verdict == Verdict::Accepted) {
         done = true;
         if (llvm::Error error = keepWinner(trial, work, contender))
@@ -452,17 +458,79 @@ llvm::Error Trier::climb(const Work &work, Race race, bool hasWinner,
 llvm::Error Trier::confirm(Trial &trial, const Contender &contender) {
   if (state.device.isVirtual)
     return llvm::Error::success();
+  EvaluateOptions options = wholeLadder(/*confirm=*/true);
+  options.counters = true;
+  options.peaks = !knownPeaks();
   const Done<EvaluateResult> &confirmed =
-      evaluate(contender, wholeLadder(/*confirm=*/true), Workshop::Needed)
-          ->wait();
+      evaluate(contender, options, Workshop::Needed)->wait();
   if (!confirmed.value)
     return confirmed.error();
   const EvaluateResult &result = *confirmed.value;
   adopt(trial, result);
+  if (result.profile) {
+    Profile &profile = trial.profile ? *trial.profile : trial.profile.emplace();
+    profile.hardware = result.profile->hardware;
+    llvm::append_range(profile.missing, result.profile->missing);
+    if (result.profile->peaks && !peaks) {
+      peaks = result.profile->peaks;
+      if (llvm::Error error = state.services.store.addPeaks(
+              state.device.name, state.device.driver, *peaks))
+        return error;
+    }
+  }
   for (const Check &check : result.evidence.checks)
     if (check.name == "confirmed" || !check.passed)
       trial.evidence.checks.push_back(check);
   return llvm::Error::success();
+}
+
+/// For later requests, and so in the trial. What is not the best now is told in
+/// no request.
+void Trier::learn(Trial &trial, const Contender &contender) {
+  if (!isValid(trial) || (state.best && !isBetter(trial, *state.best))) {
+    trial.profile.reset();
+    return;
+  }
+  Profile profile = trial.profile.value_or(Profile());
+  if (state.services.readInstructions)
+    addInstructions(state.services.readInstructions(contender.build()),
+                    profile);
+  if (!state.device.isVirtual)
+    profile.peaks = knownPeaks();
+  if (!profile.isEmpty())
+    trial.profile = std::move(profile);
+}
+
+const std::optional<DevicePeaks> &Trier::knownPeaks() {
+  if (!peaks && !std::exchange(hasSoughtPeaks, true))
+    peaks =
+        state.services.store.findPeaks(state.device.name, state.device.driver);
+  return peaks;
+}
+
+void addInstructions(llvm::Expected<std::vector<InstructionMix>> mixes,
+                     Profile &profile) {
+  if (mixes)
+    profile.mixes = std::move(*mixes);
+  else
+    profile.missing.push_back("machine instructions: " +
+                              llvm::toString(mixes.takeError()));
+}
+
+/// The same kernels in the same order, under other names.
+static void rename(Profile &profile, llvm::ArrayRef<KernelResources> from,
+                   llvm::ArrayRef<KernelResources> to) {
+  auto change = [&](std::string &name) {
+    for (size_t i = 0; i < std::min(from.size(), to.size()); ++i)
+      if (from[i].kernel == name) {
+        name = to[i].kernel;
+        return;
+      }
+  };
+  for (InstructionMix &mix : profile.mixes)
+    change(mix.kernel);
+  for (HardwareCounters &counters : profile.hardware)
+    change(counters.kernel);
 }
 
 /// The same code needs no second look.
@@ -475,6 +543,8 @@ llvm::Error Trier::follow(const Work &work, const Contender &contender) {
   trial.round = at.round;
   trial.slot = at.slot;
   trial.resources = contender.build().resources;
+  if (trial.profile)
+    rename(*trial.profile, first.resources, trial.resources);
   std::string words;
   for (const auto &[name, value] : first.parameters)
     words += llvm::formatv("{0}{1} = {2}", words.empty() ? ", with " : ", ",
@@ -514,6 +584,7 @@ llvm::Error Trier::keepWinner(const Trial &trial, const Work &work,
   record.evidence = trial.evidence;
   record.message = trial.message;
   record.code = trial.code;
+  record.profile = trial.profile;
   record.provider = state.services.client.provider().str();
   record.round = trial.round;
   record.slot = trial.slot;

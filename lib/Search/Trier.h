@@ -92,6 +92,9 @@ private:
   llvm::Error climb(const Work &work, Race race, bool hasWinner,
                     unsigned tries);
   llvm::Error confirm(Trial &trial, const Contender &contender);
+  void learn(Trial &trial, const Contender &contender);
+  /// Of this kind of device, where they were measured once.
+  const std::optional<DevicePeaks> &knownPeaks();
   llvm::Error follow(const Work &work, const Contender &contender);
   llvm::Error keepWinner(const Trial &trial, const Work &work,
                          const Contender &contender);
@@ -103,7 +106,10 @@ private:
   /// This search's own trials by key, and the first of each code.
   std::map<std::string, Trial> own;
   std::map<std::string, std::string> firstOfCode;
-  std::set<std::string> stored;  ///< Codes of trials that were found.
+  std::set<std::string> stored; ///< Codes of trials that were found.
+  /// Of the one thread that concludes.
+  std::optional<DevicePeaks> peaks;
+  bool hasSoughtPeaks = false;
   std::map<int64_t, Work> works; ///< Of the round, by slot.
   std::mutex mutex;
   double fastestOfRound = 0; ///< By quick looks; 0: none. Guarded.

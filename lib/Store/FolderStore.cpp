@@ -159,6 +159,10 @@ public:
   llvm::Error addStrength(const TaskStrength &strength) override;
   llvm::Expected<std::optional<TaskStrength>>
   findStrength(llvm::StringRef taskKey, bool isModelled) override;
+  llvm::Error addPeaks(llvm::StringRef device, llvm::StringRef driver,
+                       const DevicePeaks &peaks) override;
+  std::optional<DevicePeaks> findPeaks(llvm::StringRef device,
+                                       llvm::StringRef driver) override;
   llvm::Error prepareTalks(llvm::StringRef taskKey) override;
   llvm::Error addTalk(const Talk &talk) override;
   llvm::Expected<std::optional<Talk>>
@@ -345,6 +349,18 @@ llvm::Error FolderStore::addStrength(const TaskStrength &strength) {
   return writing([&] { return store::addStrength(folder, strength); });
 }
 
+llvm::Error FolderStore::addPeaks(llvm::StringRef device,
+                                  llvm::StringRef driver,
+                                  const DevicePeaks &peaks) {
+  return writing(
+      [&] { return store::addPeaks(folder, device, driver, peaks); });
+}
+
+std::optional<DevicePeaks> FolderStore::findPeaks(llvm::StringRef device,
+                                                  llvm::StringRef driver) {
+  return store::findPeaks(folder, device, driver);
+}
+
 llvm::Expected<std::optional<TaskStrength>>
 FolderStore::findStrength(llvm::StringRef taskKey, bool isModelled) {
   return inStore(store::findStrength(folder, taskKey, isModelled));
@@ -384,9 +400,10 @@ static llvm::Error checkContents(const std::string &folder) {
   for (llvm::sys::fs::directory_iterator at(folder, code), end;
        !code && at != end; at.increment(code)) {
     llvm::StringRef name = llvm::sys::path::filename(at->path());
-    bool part = llvm::is_contained({"records", "tasks", "trials", "talks",
-                                    "searches", "spending", "strength"},
-                                   name);
+    bool part =
+        llvm::is_contained({"records", "tasks", "trials", "talks", "searches",
+                            "spending", "strength", "peaks"},
+                           name);
     known |= part;
     other |= !part && !name.starts_with(".");
   }

@@ -41,6 +41,12 @@ llvm::Expected<TaskStrength> loadStrength(llvm::StringRef path,
                                           llvm::StringRef taskKey,
                                           bool isModelled, std::string &text);
 
+llvm::Error addPeaks(llvm::StringRef store, llvm::StringRef device,
+                     llvm::StringRef driver, const DevicePeaks &peaks);
+std::optional<DevicePeaks> findPeaks(llvm::StringRef store,
+                                     llvm::StringRef device,
+                                     llvm::StringRef driver);
+
 /// The round and slot that a talk's folder is named by.
 std::optional<std::pair<int64_t, int64_t>> placeOf(llvm::StringRef name);
 

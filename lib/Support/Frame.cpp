@@ -29,6 +29,8 @@ using namespace fsr;
 static constexpr size_t prefixBytes = 4 + 8;
 
 /// Waits until `fd` is ready or hung up.
+char FrameCutOff::ID = 0;
+
 static llvm::Error waitFor(int fd, short events, Deadline deadline,
                            llvm::StringRef doing) {
   while (true) {
@@ -113,10 +115,11 @@ static llvm::Error readUpTo(int fd, std::string &into, uint64_t size,
 }
 
 static llvm::Error cutOff(llvm::StringRef part, uint64_t got, uint64_t wanted) {
-  return makeError(ErrorKind::Corrupt, "frame cut off in its " + part +
-                                           ": got " + llvm::Twine(got) +
-                                           " bytes, wanted " +
-                                           llvm::Twine(wanted));
+  return llvm::make_error<FrameCutOff>(ErrorKind::Corrupt,
+                                       ("frame cut off in its " + part +
+                                        ": got " + llvm::Twine(got) +
+                                        " bytes, wanted " + llvm::Twine(wanted))
+                                           .str());
 }
 
 static llvm::Error overCap(llvm::StringRef part, uint64_t got, uint64_t cap) {

@@ -121,6 +121,22 @@ private:
 
 } // namespace
 
+/// All but the last words. Only the first that comes here comes back.
+static void endWork() {
+  InterruptState &state = interruptState();
+  state.whole.lock(); // For good: nothing is begun from here on.
+  endChildren();
+  std::lock_guard<std::mutex> held(state.lock);
+  for (const std::string &folder : state.leftovers)
+    llvm::sys::fs::remove_directories(folder, /*IgnoreErrors=*/true);
+}
+
+void fsr::endInOrder(int status) {
+  endWork();
+  llvm::sys::RunInterruptHandlers();
+  _exit(status);
+}
+
 void fsr::endOnInterrupt(std::function<void()> beforeEnd) {
   sigset_t signals;
   sigemptyset(&signals);
@@ -144,13 +160,7 @@ void fsr::endOnInterrupt(std::function<void()> beforeEnd) {
       killChildren();
       _exit(128 + second);
     }).detach();
-    InterruptState &state = interruptState();
-    state.whole.lock(); // For good: nothing is begun from here on.
-    endChildren();
-    std::unique_lock<std::mutex> held(state.lock);
-    for (const std::string &folder : state.leftovers)
-      llvm::sys::fs::remove_directories(folder, /*IgnoreErrors=*/true);
-    held.unlock();
+    endWork();
     llvm::sys::RunInterruptHandlers();
     farewell->run();
     _exit(128 + signal);

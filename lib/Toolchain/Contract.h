@@ -26,6 +26,12 @@ namespace fsr {
 /// Why `source` is not even compiled: includes by path, the time of the build.
 std::optional<std::string> checkSource(llvm::StringRef source);
 
+/// `source` with a macro for each parameter, and the lines numbered as they
+/// are. Each is defined behind the headers that are included before its name
+/// is used: names like `T` break them.
+std::string withParameters(llvm::StringRef source,
+                           const Parameters &parameters);
+
 /// What a text that did not compile seems to have meant, where that is host
 /// code: the contract has device code only.
 std::optional<std::string> findHostCode(llvm::StringRef source);

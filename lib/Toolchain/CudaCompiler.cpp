@@ -103,11 +103,8 @@ private:
 
 Frame CudaCompiler::requestFrame(const CompileRequest &request) {
   Frame frame;
-  json::Object params;
-  for (const auto &[name, value] : request.parameters)
-    params[name] = value;
   std::string source =
-      preludeText().str() + "#line 1 \"kernel.cu\"\n" + request.source;
+      preludeText().str() + withParameters(request.source, request.parameters);
   json::Array list;
   frame.blob = source;
   for (const MemoryHeader &header : headers.collect(request.source)) {
@@ -119,7 +116,6 @@ Frame CudaCompiler::requestFrame(const CompileRequest &request) {
       {"op", "compile"},
       {"nvrtc", nvrtc},
       {"chip", request.chip},
-      {"params", std::move(params)},
       {"cpuSeconds", int64_t(options.wall.count() / 1000 + 1)},
       {"allowUnsandboxed", options.allowUnsandboxed},
       {"sourceBytes", int64_t(source.size())},

@@ -8,80 +8,19 @@
 //===----------------------------------------------------------------------===//
 
 #include "Log.h"
+#include "Tools.h"
 
 #include "fsr/Support/Error.h"
 #include "fsr/Support/Files.h"
-#include "fsr/Support/Interrupt.h"
-#include "fsr/Support/Programs.h"
 #include "fsr/Support/Subprocess.h"
 #include "fsr/Toolchain/Toolchain.h"
 
-#include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SmallString.h"
-#include "llvm/Support/FileSystem.h"
-
 #include <algorithm>
-#include <memory>
 
 using llvm::StringRef;
-namespace sys = llvm::sys;
 
 namespace fsr {
 namespace {
-
-/// A folder of this process alone; removed with what is in it.
-class PrivateFolder {
-public:
-  static llvm::Expected<PrivateFolder> make() {
-    PrivateFolder folder;
-    WholeStep step;
-    // mkdtemp underneath: mode 0700, a fresh name.
-    if (std::error_code error =
-            sys::fs::createUniqueDirectory("fsr-toolchain", folder.path))
-      return makeError(ErrorKind::Unavailable,
-                       "cannot make a temporary folder: " + error.message());
-    folder.leftover = std::make_unique<Leftover>(folder.path.str().str());
-    return std::move(folder);
-  }
-  PrivateFolder(PrivateFolder &&other)
-      : path(std::move(other.path)), leftover(std::move(other.leftover)) {
-    other.path.clear();
-  }
-  ~PrivateFolder() {
-    if (!path.empty())
-      sys::fs::remove_directories(path, /*IgnoreErrors=*/true);
-  }
-  std::string name() const { return path.str().str(); }
-  std::string file(StringRef name) const { return (path + "/" + name).str(); }
-
-private:
-  PrivateFolder() = default;
-  llvm::SmallString<128> path;
-  std::unique_ptr<Leftover> leftover;
-};
-
-/// Runs a program of the toolkit; a failure shows its scrubbed output. PTX of
-/// a task or a store is somebody else's: where our worker is at hand, it holds
-/// the program to its files.
-llvm::Expected<ProcessResult> runTool(const char *name, const Toolkit &toolkit,
-                                      const PrivateFolder &folder,
-                                      llvm::ArrayRef<std::string> args) {
-  std::vector<std::string> command;
-  if (llvm::Expected<std::string> worker = findProgram("fsr-worker"))
-    command = {*worker, "tool", toolkit.root, folder.name()};
-  else
-    llvm::consumeError(worker.takeError());
-  llvm::append_range(command, args);
-  llvm::Expected<ProcessResult> result = runProcess(command, "");
-  if (!result)
-    return result.takeError();
-  if (!result->succeeded())
-    return makeError(
-        ErrorKind::BadInput,
-        llvm::Twine(name) + ": " + result->describe() + ": " +
-            StringRef(scrubLog(result->err + result->out)).rtrim());
-  return result;
-}
 
 /// The number that stands before `what` in `line`: 512 for " bytes smem".
 int64_t numberBefore(StringRef line, StringRef what) {

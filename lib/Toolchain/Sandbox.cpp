@@ -32,6 +32,8 @@ extern char **environ;
 namespace fsr {
 namespace {
 
+constexpr int compilerNiceness = 5;
+
 #if defined(__x86_64__)
 constexpr uint32_t thisArchitecture = AUDIT_ARCH_X86_64;
 #elif defined(__aarch64__)
@@ -243,6 +245,8 @@ constexpr bool limitsAddresses() {
 
 llvm::Error dropSurroundings(const SandboxLimits &limits) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // Many compile at a time; who waits for a GPU goes first.
+  setpriority(PRIO_PROCESS, 0, compilerNiceness);
   // Keys live in the environment: overwrite the bytes, not only the table.
   for (char **entry = environ; entry && *entry; ++entry)
     std::memset(*entry, 0, std::strlen(*entry));

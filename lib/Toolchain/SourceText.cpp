@@ -16,6 +16,7 @@
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/JSON.h"
 
+#include <map>
 #include <vector>
 
 using llvm::StringRef;
@@ -184,16 +185,24 @@ constexpr llvm::StringLiteral offered =
     "only headers of the CUDA toolkit are offered, by their names, as "
     "<cuda_fp16.h> or <cub/block/block_reduce.cuh>";
 
-std::optional<std::string> checkDirective(const Line &line) {
+/// "include" and its operand; two empty texts where the line is no directive.
+std::pair<StringRef, StringRef> directiveOf(const Line &line) {
   StringRef text = StringRef(line.text).ltrim();
   if (!text.consume_front("#") && !text.consume_front("%:"))
-    return std::nullopt;
+    return {};
   text = text.ltrim();
   StringRef word = text.take_while(isWordByte);
-  StringRef operand = text.drop_front(word.size()).trim();
-  bool includes =
-      word.starts_with("include") || word == "import" || word == "embed";
-  if (includes) {
+  return {word, text.drop_front(word.size()).trim()};
+}
+
+bool isInclude(StringRef directive) {
+  return directive.starts_with("include") || directive == "import" ||
+         directive == "embed";
+}
+
+std::optional<std::string> checkDirective(const Line &line) {
+  auto [word, operand] = directiveOf(line);
+  if (isInclude(word)) {
     StringRef name = nameIn(operand);
     if (name.empty())
       return onLine(line) + "the name of an include is computed; " +
@@ -235,6 +244,46 @@ std::optional<std::string> checkSource(StringRef source) {
       return reason;
   }
   return std::nullopt;
+}
+
+std::string withParameters(StringRef source, const Parameters &parameters) {
+  std::vector<Line> lines = Splitter(source).run();
+  std::map<std::string, size_t> firstUse; // By index into `lines`.
+  std::vector<size_t> places = {0};
+  unsigned depth = 0;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    eachWord(lines[i].text, [&](StringRef word, StringRef, StringRef) {
+      firstUse.try_emplace(word.str(), i);
+    });
+    StringRef word = directiveOf(lines[i]).first;
+    if (word.starts_with("if"))
+      ++depth;
+    else if (word == "endif" && depth)
+      --depth;
+    else if (isInclude(word) && !depth && i + 1 < lines.size())
+      places.push_back(i + 1);
+  }
+  std::map<unsigned, std::string> defines = {{1, ""}}; // By line.
+  for (const auto &[name, value] : parameters) {
+    auto used = firstUse.find(name);
+    size_t at = 0;
+    for (size_t place : places)
+      if (used == firstUse.end() || place <= used->second)
+        at = place;
+    defines[lines[at].number] +=
+        "#define " + name + " " + std::to_string(value) + "\n";
+  }
+  std::string text;
+  unsigned number = 1;
+  for (const auto &[line, define] : defines) {
+    for (; number < line; ++number) {
+      auto [one, rest] = source.split('\n');
+      text += one.str() + "\n";
+      source = rest;
+    }
+    text += define + "#line " + std::to_string(line) + " \"kernel.cu\"\n";
+  }
+  return text + source.str();
 }
 
 std::optional<std::string> findHostCode(StringRef source) {

@@ -72,6 +72,9 @@ std::optional<Toolkit> toolkitAt(StringRef root) {
   toolkit.root = root.str();
   toolkit.ptxas = ifThere(join(root, "bin/ptxas"));
   toolkit.fatbinary = ifThere(join(root, "bin/fatbinary"));
+  toolkit.disassembler = ifThere(join(root, "bin/nvdisasm"));
+  if (toolkit.disassembler.empty())
+    toolkit.disassembler = findOnPath("nvdisasm");
   toolkit.nvrtcLibrary = findNvrtc(root);
   toolkit.includeFolder = ifThere(join(root, "include"));
   if (toolkit.ptxas.empty() && toolkit.nvrtcLibrary.empty())

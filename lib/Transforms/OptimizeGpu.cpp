@@ -292,6 +292,9 @@ llvm::Error OptimizeGpuPass::search(fsr::KernelSite &site,
         // All runs count to the cap that the line names.
         earlierUsd = forecast.cost.before.usd - services->client->spent().usd;
         printForecast(site.name, forecast);
+      },
+      [&](const fsr::Build &build) {
+        return fsr::readInstructions(services->toolkit, build);
       }};
   if (!std::exchange(services->tasksCounted, true))
     if (llvm::Error error = services->client->countTasks(replacer->taskKeys()))

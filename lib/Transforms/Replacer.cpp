@@ -195,12 +195,27 @@ std::vector<std::string> Replacer::taskKeys() {
   return keys;
 }
 
+/// A name that fits no kernel is most likely misspelt.
+void Replacer::warnOfUnknownNames() {
+  std::string there;
+  for (const KernelSite &site : sites)
+    there += (there.empty() ? "" : ", ") + site.name;
+  for (const std::string &name : options.only)
+    if (llvm::none_of(
+            sites, [&](const KernelSite &site) { return name == site.name; }))
+      emitWarning(module.getLoc())
+          << "fsr: option only: no kernel is called '" << printable(name)
+          << "'; there " << (there.empty() ? "are none" : "is: ")
+          << printable(there);
+}
+
 LogicalResult Replacer::run(RecordStore *store, const Miss &miss) {
   sites = findKernels(module);
   results.reserve(sites.size());
   taken = llvm::count_if(sites, [&](const KernelSite &site) {
     return isChosen(options.only, site.name) && site.whyNot.empty();
   });
+  warnOfUnknownNames();
   LogicalResult result = success();
   for (KernelSite &site : sites) {
     if (failed(one(site, store, miss))) {

@@ -71,6 +71,7 @@ public:
 private:
   mlir::LogicalResult one(KernelSite &site, RecordStore *store,
                           const Miss &miss);
+  void warnOfUnknownNames();
   mlir::LogicalResult put(KernelSite &site, KernelOutcome &outcome);
 
   mlir::ModuleOp module;

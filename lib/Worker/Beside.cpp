@@ -292,6 +292,7 @@ Beside::Went Beside::look(Step &step, size_t index, bool isUnknown, bool isDry,
   });
   llvm::move(result.findings, std::back_inserter(report.findings));
   report.instructions += result.counters.warpInstructions;
+  report.counters += result.counters;
   for (const auto &one : result.fidelity.approximate)
     report.fidelity.approximate[one.first] += one.second;
   report.fidelity.approximateSteers |= result.fidelity.approximateSteers;

@@ -49,6 +49,7 @@ struct BesideReport {
   bool isWhole = false; ///< All blocks of all launches.
   ptx::Proof proof;     ///< Only of a whole run.
   ptx::Fidelity fidelity;
+  ptx::Counters counters;
   std::string part; ///< "all 30 blocks", "12 of 240 blocks of launch 2, …".
   std::string why;  ///< Nothing is known, because of that.
   uint64_t instructions = 0;

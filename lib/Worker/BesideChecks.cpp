@@ -16,6 +16,9 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <cstring>
+#include <thread>
+
 namespace fsr {
 
 /// Of all runs of one rung.
@@ -73,6 +76,51 @@ llvm::Error Evaluation::fetchBeside(size_t argument, uint64_t offset, void *to,
           helpers.stream()))
     return error;
   return helpers.synchronize();
+}
+
+/// Where the original is not known yet, and what the launches read is little:
+/// that is copied, and while they run on the host the device learns of the
+/// original. It does not see the candidate before the virtual device has.
+llvm::Expected<BesideReport> Evaluation::runBeside(const BesideLimits &limits,
+                                                   const BesideHow &how) {
+  uint64_t total = 0;
+  for (const TaskBuffer &buffer : buffers->buffers())
+    total += buffer.poisoned() ? 0 : buffer.extent;
+  if (originalKnown || total > limits.smallBytes)
+    return beside->run(
+        limits, how,
+        [&](size_t argument, uint64_t offset, void *to, uint64_t bytes) {
+          return fetchBeside(argument, offset, to, bytes);
+        });
+  std::map<size_t, std::vector<uint8_t>> copies;
+  for (const TaskBuffer &buffer : buffers->buffers()) {
+    if (buffer.poisoned())
+      continue;
+    std::vector<uint8_t> &bytes = copies[buffer.index];
+    bytes.resize(buffer.extent);
+    if (buffer.extent)
+      if (llvm::Error error =
+              fetchBeside(buffer.index, 0, bytes.data(), bytes.size()))
+        return std::move(error);
+  }
+  std::optional<llvm::Expected<BesideReport>> report;
+  std::thread other([&] {
+    report.emplace(beside->run(
+        limits, how,
+        [&](size_t argument, uint64_t offset, void *to, uint64_t bytes) {
+          if (bytes)
+            std::memcpy(to, copies[argument].data() + offset, bytes);
+          return llvm::Error::success();
+        }));
+  });
+  llvm::Error failed = learnEarly();
+  if (!failed)
+    failed = begin("original-virtual", runMs + helperSlackMs());
+  other.join();
+  if (!failed)
+    return std::move(*report);
+  llvm::consumeError(report->takeError());
+  return std::move(failed);
 }
 
 /// What the original does, a candidate may do. Asked only where it matters.
@@ -142,11 +190,7 @@ llvm::Expected<bool> Evaluation::besideOn(const InputSet &set, bool inFull,
       told.isSpent = true;
       return true;
     }
-    auto report = beside->run(
-        limits, how,
-        [&](size_t argument, uint64_t offset, void *to, uint64_t bytes) {
-          return fetchBeside(argument, offset, to, bytes);
-        });
+    auto report = runBeside(limits, how);
     if (!report)
       return report.takeError();
     if (!report->why.empty()) {
@@ -163,6 +207,8 @@ llvm::Expected<bool> Evaluation::besideOn(const InputSet &set, bool inFull,
       if (!report->findings.empty())
         return refuse(report->findings, set.words, how.schedule);
     }
+    if (&how == hows.data() && told.fillings == 0)
+      noteCounters(report->counters, report->part, report->isWhole);
     if (how.notesReads && !report->reads.empty()) {
       auto original = runOriginalBeside(limits, how);
       if (!original)

@@ -84,6 +84,8 @@ FamilyDefaults defaultsOf(FsrFamily family) {
     return {0.0009765625, 1024};
   case FsrMasked:
     return {-std::numeric_limits<double>::infinity(), 0};
+  case FsrDominated:
+    return {1, 1, 0};
   }
   return {0, 0};
 }
@@ -421,7 +423,7 @@ llvm::Error TaskBuffers::fill(const InputSet &set, bool onlyWritten) {
     fill.c = parameterOr(recipe, 2, defaults.c);
     if (isFloat(buffer.argument->element))
       fill.perturb = set.perturb * unitRoundoff(buffer.argument->element);
-    fill.signs = set.perturbSigns;
+    fill.turn = set.perturbTurn;
     fill.element = static_cast<uint32_t>(buffer.argument->element);
     fill.family = *family;
     // On a virtual device nothing writes what kernels only read.
@@ -636,23 +638,30 @@ llvm::Expected<std::string> TaskBuffers::findGuardDamage() {
 
 llvm::Error TaskBuffers::plant(const TaskBuffer &buffer,
                                const Planted &planted) {
-  // The device knows how its types hold a number.
-  auto one = extra(16);
-  if (!one)
-    return one.takeError();
+  // The device knows how its types hold a number. Some that differ: equal ones
+  // may cancel.
+  constexpr uint64_t several = 61;
+  unsigned size = buffer.elementBytes();
+  auto values = extra(several * size);
+  if (!values)
+    return values.takeError();
   FsrFill fill{};
-  fill.to = *one;
-  fill.count = fill.row = 1;
-  fill.a = planted.value;
+  fill.to = *values;
+  fill.count = fill.row = several;
+  fill.a = fill.b = planted.value;
+  fill.seed = planted.elements->count();
   fill.element = static_cast<uint32_t>(buffer.argument->element);
-  fill.family = *familyCode("equal");
+  fill.family = FsrEqual;
+  if (isFloat(buffer.argument->element)) {
+    fill.family = FsrUniform;
+    fill.b *= 1.5;
+  }
   if (llvm::Error error = helpers.fill(fill))
     return error;
-  unsigned size = buffer.elementBytes();
-  std::vector<uint8_t> bits(size), all(buffer.extent);
+  std::vector<uint8_t> bits(several * size), all(buffer.extent);
   Backend &backend = helpers.backend();
-  if (llvm::Error error =
-          backend.copyToHost(bits.data(), *one, size, helpers.stream()))
+  if (llvm::Error error = backend.copyToHost(bits.data(), *values, bits.size(),
+                                             helpers.stream()))
     return error;
   if (llvm::Error error = backend.copyToHost(all.data(), buffer.data,
                                              buffer.extent, helpers.stream()))
@@ -660,13 +669,14 @@ llvm::Error TaskBuffers::plant(const TaskBuffer &buffer,
   if (llvm::Error error = helpers.synchronize())
     return error;
   for (unsigned i : planted.elements->set_bits())
-    std::memcpy(all.data() + uint64_t(i) * size, bits.data(), size);
+    std::memcpy(all.data() + uint64_t(i) * size,
+                bits.data() + i % several * size, size);
   if (llvm::Error error = backend.copyToDevice(buffer.data, all.data(),
                                                buffer.extent, helpers.stream()))
     return error;
   if (llvm::Error error = helpers.synchronize())
     return error;
-  return drop(*one);
+  return drop(*values);
 }
 
 llvm::Error TaskBuffers::protectInputs(bool protect) {

@@ -20,6 +20,10 @@
 
 namespace fsr {
 
+/// "[3, 5]" of the element of that index, and its offset in elements.
+std::pair<std::string, uint64_t> placeOf(const Argument &argument,
+                                         uint64_t index);
+
 /// What an output holds before a launch. The bits are drawn for each set of
 /// inputs and differ from buffer to buffer: a candidate that works only where
 /// it finds them would not know them, nor learn them from another buffer.

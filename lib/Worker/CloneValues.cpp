@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #define FSR_DEVICE static inline
 #include "kernels/elements.inl"
@@ -25,6 +26,8 @@ namespace fsr {
 namespace {
 constexpr uint64_t fewElements = 64, fewRows = 16;
 constexpr double rmsFactor = 4;
+/// Elements that are searched for the one that a message names.
+constexpr uint64_t mostLookedAt = 1 << 16;
 /// One that takes longer is not run again.
 constexpr double longestSeconds = 5;
 /// Of fillings whose few results are told together: so many at the least, three
@@ -43,10 +46,17 @@ bool isOrdinary(const KernelTask &task, const InputSet &set) {
         llvm::StringSwitch<bool>(set.fills[i].family)
             .Cases({"normal", "uniform", "loguniform", "drifting"}, true)
             .Cases({"shiftednormal", "shifteduniform", "sines", "gram"}, true)
+            .Case("dominated", true)
             .Default(false))
       return true;
   }
   return false;
+}
+
+std::string printValue(double value) {
+  char text[40];
+  snprintf(text, sizeof(text), "%.9g", value);
+  return text;
 }
 } // namespace
 
@@ -242,13 +252,71 @@ CloneValues::compare(TaskBuffers &buffers, const TaskBuffer &buffer,
   if (answer.candidateRms >= one.rms) {
     one.rms = answer.candidateRms;
     one.originalRms = answer.originalRms;
+    one.allowedRms = answer.isMany ? answer.allowedRms() : 0;
   }
   return std::optional<CloneAnswer>(answer);
 }
 
+llvm::Expected<std::optional<WorstElement>>
+CloneValues::findWorst(TaskBuffers &buffers, const TaskBuffer &buffer,
+                       DevicePointer out, DevicePointer original) {
+  DevicePointer truth = truthOf(buffer.index);
+  if (!isSolved || !truth || !buffer.argument->isPromoted())
+    return std::nullopt;
+  FsrCompare place = buffers.comparison(buffer, out, original);
+  unsigned size = buffer.elementBytes();
+  uint64_t count = std::min<uint64_t>(place.count, mostLookedAt);
+  uint64_t last = 0;
+  for (uint64_t i = 0; i < count; ++i)
+    last = std::max<uint64_t>(last, placeOf(*buffer.argument, i).second);
+  std::vector<double> values(last + 1);
+  std::vector<char> ofCandidate((last + 1) * size),
+      ofOriginal((last + 1) * size);
+  for (auto [to, from, bytes] :
+       {std::tuple<void *, DevicePointer, uint64_t>(values.data(), truth,
+                                                    (last + 1) * 8),
+        {ofCandidate.data(), out, (last + 1) * size},
+        {ofOriginal.data(), original, (last + 1) * size}})
+    if (llvm::Error error =
+            helpers.backend().copyToHost(to, from, bytes, helpers.stream()))
+      return std::move(error);
+  if (llvm::Error error = helpers.synchronize())
+    return std::move(error);
+  auto valueOf = [&](const std::vector<char> &bytes, uint64_t offset) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, bytes.data() + offset * size, size);
+    return elementValue(buffer.argument->element, bits);
+  };
+  std::optional<WorstElement> worst;
+  double largest = -1;
+  for (uint64_t begin = 0; begin < count; begin += place.row) {
+    uint64_t end = std::min<uint64_t>(count, begin + place.row);
+    double scale = 0;
+    for (uint64_t i = begin; i < end; ++i) {
+      double value = std::fabs(values[placeOf(*buffer.argument, i).second]);
+      scale = std::isfinite(value) ? std::max(scale, value) : scale;
+    }
+    for (uint64_t i = begin; i < end && scale > 0; ++i) {
+      uint64_t offset = placeOf(*buffer.argument, i).second;
+      WorstElement one{i, values[offset], valueOf(ofCandidate, offset),
+                       valueOf(ofOriginal, offset)};
+      double share = std::fabs(one.candidate - one.truth) / scale;
+      if (share > largest) {
+        largest = share;
+        worst = one;
+      }
+    }
+  }
+  return worst;
+}
+
+double CloneAnswer::allowedRms() const {
+  return rmsFactor * originalRms + ulpRms;
+}
+
 std::string CloneValues::describe() const {
   std::string text;
-  for (const auto &[name, one] : told)
+  for (const auto &[name, one] : told) {
     text += (text.empty() ? "" : "; ") +
             llvm::formatv("buffer {0} by a clone in f64: {1} elements of {2} "
                           "fillings (all), the largest error is {3:f3} of what "
@@ -257,6 +325,12 @@ std::string CloneValues::describe() const {
                           name, one.compared, one.fillings, one.worst,
                           shareText(one.rms), shareText(one.originalRms))
                 .str();
+    text += one.allowedRms > 0
+                ? ", allowed " + shareText(one.allowedRms) +
+                      " on inputs of ordinary sizes"
+                : ": fewer than 64 elements or 16 rows, whose RMS errors are "
+                  "judged over all ordinary fillings";
+  }
   for (const auto &[name, where] : distrusted) {
     std::string all;
     for (const std::string &one : where)
@@ -301,22 +375,29 @@ Evaluation::askClone(const TaskBuffer &buffer, const InputSet &set,
 
 llvm::Expected<bool> Evaluation::compareClone(const TaskBuffer &buffer,
                                               const InputSet &set,
+                                              DevicePointer out,
+                                              DevicePointer original,
                                               const CloneAnswer &answer) {
-  if (!answer.isMany)
-    return voteNarrow(buffer, set, answer.candidateRms, answer.originalRms);
   const FsrJudgement &found = answer.judgement;
+  auto hasAll = checkLost(buffer, set, found.lost, found.compared);
+  if (!hasAll || !*hasAll)
+    return hasAll;
+  if (!answer.isMany)
+    return voteNarrow(buffer, set, out, original, answer.candidateRms,
+                      answer.originalRms);
   // What a narrower type gives is off everywhere.
   bool isSpread = !found.failing || found.failing > found.compared / 8;
   if (isSpread && isOrdinary(task, set) &&
-      answer.candidateRms > rmsFactor * answer.originalRms + answer.ulpRms)
-    return refuseNarrow(buffer, set, answer.candidateRms, answer.originalRms);
+      answer.candidateRms > answer.allowedRms())
+    return refuseNarrow(buffer, set, out, original, answer.candidateRms,
+                        answer.originalRms);
   return true;
 }
 
-llvm::Expected<bool> Evaluation::voteNarrow(const TaskBuffer &buffer,
-                                            const InputSet &set,
-                                            double candidateRms,
-                                            double originalRms) {
+llvm::Expected<bool>
+Evaluation::voteNarrow(const TaskBuffer &buffer, const InputSet &set,
+                       DevicePointer out, DevicePointer original,
+                       double candidateRms, double originalRms) {
   uint64_t count = std::max<int64_t>(0, buffer.argument->numElements());
   bool isMany = count >= fewElements && count / buffer.row() >= fewRows;
   if (isMany || !isOrdinary(task, set) || !voted.insert(buffer.index).second)
@@ -325,29 +406,70 @@ llvm::Expected<bool> Evaluation::voteNarrow(const TaskBuffer &buffer,
   // Of a sum in order: no type is blamed for that.
   double inOrder =
       std::sqrt(std::max<double>(1, task.work.accumulation)) * roundoff;
-  auto &[fillings, votes] = narrowVotes[buffer.index];
+  // Inputs that are made to show it are told apart from the ordinary.
+  bool isMade = llvm::any_of(set.fills, [](const FillRecipe &fill) {
+    return fill.family == "dominated";
+  });
+  auto &[fillings, votes] =
+      narrowVotes[{buffer.index, isMade ? set.words : std::string()}];
   ++fillings;
   votes += candidateRms > narrowFactor * originalRms + roundoff &&
            candidateRms > inOrder;
   if (fillings < fewestFillings || votes * 4 < fillings * 3)
     return true;
-  return refuseNarrow(buffer, set, candidateRms, originalRms);
+  return refuseNarrow(buffer, set, out, original, candidateRms, originalRms);
 }
 
-llvm::Expected<bool> Evaluation::refuseNarrow(const TaskBuffer &buffer,
-                                              const InputSet &set,
-                                              double candidateRms,
-                                              double originalRms) {
+llvm::Expected<bool> Evaluation::checkLost(const TaskBuffer &buffer,
+                                           const InputSet &set, uint64_t lost,
+                                           uint64_t compared) {
+  constexpr uint64_t fewest = 16, share = 16;
+  if (lost < fewest || lost * share < compared)
+    return true;
   std::string text = llvm::formatv(
-      "buffer {0} is computed as if in a narrower type: on {1} inputs the "
-      "RMS error against true values is {2} of the row's largest value "
-      "({3:f0} significant bits), the original's is {4} ({5:f0} bits)",
-      buffer.argument->name, set.words, shareText(candidateRms),
-      -std::log2(candidateRms), shareText(originalRms),
-      originalRms > 0 ? -std::log2(originalRms)
-                      : 1 - std::log2(unitRoundoff(buffer.argument->element)));
+      "buffer {0} lacks small results: on {1} inputs {2} of {3} elements are "
+      "off by more than half of a true value that the original has to 10 bits "
+      "or more, however small it is beside others of its row",
+      buffer.argument->name, set.words, lost, compared);
   addCheck("true-values", false, set.words,
-           "at most 4 times the original's RMS error", text);
+           "small results that the original has are there", text);
+  return finish(Verdict::Mismatch, text);
+}
+
+/// Says what was seen: neither an element's own bound nor a type is blamed for
+/// what both dropped terms and narrow ones do.
+llvm::Expected<bool>
+Evaluation::refuseNarrow(const TaskBuffer &buffer, const InputSet &set,
+                         DevicePointer out, DevicePointer original,
+                         double candidateRms, double originalRms) {
+  const TrueComparison *known = trueValues->find(buffer.index);
+  std::optional<WorstElement> worst = trueValues->findWorst(buffer);
+  if (!worst) {
+    auto found = clone->findWorst(*buffers, buffer, out, original);
+    if (!found)
+      return found.takeError();
+    worst = *found;
+  }
+  std::string text = llvm::formatv(
+      "buffer {0}: errors are larger than the original's arithmetic in any "
+      "order explains, by dropped terms or a narrower type: on {1} inputs the "
+      "RMS error against true values is {2} of the row's largest value, the "
+      "original's is {3}",
+      buffer.argument->name, set.words, shareText(candidateRms),
+      shareText(originalRms));
+  if (known && known->answer.failing)
+    text += llvm::formatv("; {0} of {1} elements are each beyond their bound",
+                          known->answer.failing, known->answer.compared);
+  if (worst)
+    text += llvm::formatv(
+        "; the largest error is at {0}: got {1}, the true value is {2}, the "
+        "original's {3}",
+        placeOf(*buffer.argument, worst->index).first,
+        printValue(worst->candidate), printValue(worst->truth),
+        printValue(worst->original));
+  addCheck("true-values", false, set.words,
+           "errors of all elements together, at most 4 times the original's",
+           text);
   return finish(Verdict::Mismatch, text);
 }
 

@@ -19,6 +19,7 @@
 #define FSR_LIB_WORKER_CLONEVALUES_H
 
 #include "Launch.h"
+#include "OracleRule.h"
 
 #include "fsr/Core/Trial.h"
 
@@ -32,6 +33,8 @@ struct CloneAnswer {
   double originalRms = 0, candidateRms = 0, ulpRms = 0;
   /// So many that their mean tells what one may expect.
   bool isMany = false;
+  /// Of the row's largest value, by the rule for all elements together.
+  double allowedRms() const;
   bool passes() const { return !judgement.failing; }
 };
 
@@ -64,6 +67,11 @@ public:
           DevicePointer original, std::optional<uint64_t> poison,
           const CloneRule &rule);
 
+  /// The largest error among the first of the elements.
+  llvm::Expected<std::optional<WorstElement>>
+  findWorst(TaskBuffers &buffers, const TaskBuffer &buffer, DevicePointer out,
+            DevicePointer original);
+
   const std::string &whyNot() const { return why; }
   void setWords(llvm::StringRef text) { words = text.str(); }
   void beginPhase() {
@@ -76,7 +84,7 @@ public:
 private:
   struct Told {
     uint64_t compared = 0, fillings = 0;
-    double worst = 0, rms = 0, originalRms = 0;
+    double worst = 0, rms = 0, originalRms = 0, allowedRms = 0;
   };
   struct Own {
     size_t argument = 0;

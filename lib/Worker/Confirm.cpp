@@ -23,20 +23,22 @@ namespace fsr {
 
 namespace {
 constexpr int64_t firstLook = 32;
-constexpr double wholeBudgetMs = 60e3;
 /// Sets of inputs that no race comes to.
 constexpr unsigned freshSets = 0x4000;
 } // namespace
+
+double confirmationBudgetMs(double gpuSeconds) {
+  constexpr double mostMs = 60e3;
+  return gpuSeconds > 0 ? std::min(mostMs, 1000 * gpuSeconds) : mostMs;
+}
 
 llvm::Expected<bool> Evaluation::confirm() {
   if (llvm::Error error = prepareTiming())
     return std::move(error);
   timingSets = freshSets;
   size_t cases = std::max<size_t>(task.workload.size(), 1);
-  double whole = request.options.gpuSeconds > 0
-                     ? 1000 * request.options.gpuSeconds
-                     : wholeBudgetMs;
-  budgetMs = whole / double(2 * cases);
+  budgetMs =
+      confirmationBudgetMs(request.options.gpuSeconds) / double(2 * cases);
   timingStart = Deadline::Clock::now();
   if (llvm::Error error = refresh())
     return std::move(error);

@@ -22,6 +22,8 @@ namespace {
 constexpr uint64_t sectorBytes = 32;
 constexpr uint64_t mostGap = 32 << 10;
 constexpr int64_t mostBlocks = int64_t(1) << 40;
+/// There are three bits to every sector, numbered by ints.
+constexpr uint64_t mostBufferBytes = uint64_t(16) << 30;
 
 ByteRuns runsOf(const llvm::BitVector &sectors, uint64_t extent, uint64_t gap) {
   ByteRuns runs;
@@ -81,6 +83,11 @@ llvm::Error CopiedTask::reload(llvm::StringRef ptx) {
 }
 
 llvm::Expected<size_t> CopiedTask::addScratch(uint64_t bytes) {
+  if (bytes > mostBufferBytes)
+    return makeError(
+        ErrorKind::Unsupported,
+        "a buffer of " + llvm::Twine(bytes) + " bytes is larger than the " +
+            llvm::Twine(mostBufferBytes) + " that are followed in a copy");
   Buffer buffer;
   buffer.argument = ~size_t(0);
   buffer.extent = bytes;

@@ -48,11 +48,13 @@ public:
 
   explicit CopiedTask(const KernelTask &task) : task(task) {}
 
-  /// Loads the PTX and allocates the task's buffers.
+  /// Loads the PTX and allocates the task's buffers. Unsupported: one is too
+  /// large.
   llvm::Error open(llvm::StringRef ptx, const ptx::VirtualGpuOptions &options);
   /// Its own variables as they were at first.
   llvm::Error reload(llvm::StringRef ptx);
-  /// Memory that no argument names; its place among the buffers.
+  /// Memory that no argument names; its place among the buffers. Errors as
+  /// above.
   llvm::Expected<size_t> addScratch(uint64_t bytes);
   ptx::VirtualGpu &gpu() { return *device; }
   unsigned module() const { return loaded; }

@@ -72,8 +72,11 @@ Evaluation::Evaluation(Helpers &helpers, const WireEvaluate &request,
   std::seed_seq sequence{entropy(), entropy(), entropy(), entropy()};
   random.seed(sequence);
   maskKey = random();
+  poisonKey = random();
   if (!asGpu)
     virtualDevice = helpers.backend().virtualDevice();
+  if (virtualDevice)
+    known = std::make_unique<KnownAnswers>(KnownAnswers::mostOfCandidate);
 }
 
 Evaluation::~Evaluation() {
@@ -222,6 +225,9 @@ llvm::Expected<EvaluateResult> Evaluation::run() {
   auto outcome = runAll();
   if (!outcome)
     if (llvm::Error error = classify(outcome.takeError()))
+      return std::move(error);
+  if (!dead)
+    if (llvm::Error error = lookCloser())
       return std::move(error);
   return std::move(result);
 }

@@ -76,6 +76,11 @@ public:
 
 private:
   enum class Who { Original, Candidate };
+  /// How a candidate's warps and blocks run, where the device is a virtual one.
+  struct RunOrder {
+    ptx::Schedule schedule = ptx::Schedule::Lockstep;
+    ptx::BlockOrder blocks = ptx::BlockOrder::OfSchedule;
+  };
 
   // Evaluation.cpp
   llvm::Expected<bool> runAll();
@@ -107,12 +112,18 @@ private:
               ptx::Schedule seenUnder);
   llvm::Expected<bool> validateSchedules();
   llvm::Expected<bool> model();
+  /// Of the candidate; the last ones stay. `covers` goes into requests, which
+  /// say nothing of inputs.
+  void noteCounters(const ptx::Counters &counters, std::string covers,
+                    bool isWhole);
 
   // BesideChecks.cpp
   /// Where the device is none: the candidate on a virtual one of its own.
   llvm::Expected<bool> validateBeside(bool inFull);
   llvm::Expected<bool> besideOn(const InputSet &set, bool inFull,
                                 BesideTold &told);
+  llvm::Expected<BesideReport> runBeside(const BesideLimits &limits,
+                                         const BesideHow &how);
   llvm::Expected<std::set<ptx::FindingKind>>
   findOriginalKinds(const BesideLimits &limits, const BesideHow &how);
   llvm::Expected<BesideReport> runOriginalBeside(const BesideLimits &limits,
@@ -129,10 +140,20 @@ private:
   llvm::Expected<bool> validateFull();
   llvm::Expected<bool> validateSpecial();
   llvm::Expected<bool> validateSparse();
+  llvm::Expected<bool> validateDominated();
+  bool isFew(const TaskBuffer &buffer) const;
+  /// `again`: on the first of the sets.
   llvm::Expected<bool> validateSets(llvm::StringRef name,
-                                    llvm::ArrayRef<InputSet> sets, bool twice);
-  llvm::Expected<bool> validate(const InputSet &set, Poison poison, bool twice);
+                                    llvm::ArrayRef<InputSet> sets,
+                                    llvm::ArrayRef<RunOrder> again);
+  /// The candidate runs once, then `again` in each of these orders, until other
+  /// bits come out; `ranAgain` says how often. All keep to the rule.
+  llvm::Expected<bool> validate(const InputSet &set, Poison poison,
+                                llvm::ArrayRef<RunOrder> again);
   llvm::Error learnOriginal(const InputSet &set, Poison poison);
+  /// On the inputs that come first, before these come.
+  llvm::Error learnEarly();
+  std::vector<InputSet> exactSets() const;
   /// Into the written buffers, where `set` wants that. False: no memory.
   llvm::Expected<bool> answerEarlier(const InputSet &set, Poison poison);
   std::optional<uint64_t> poisonOf(const TaskBuffer &buffer,
@@ -177,7 +198,8 @@ private:
   llvm::Error maskFirstRun();
   /// The second run stands in the buffers.
   llvm::Expected<bool> compareRuns(const InputSet &set, Poison poison,
-                                   llvm::ArrayRef<uint64_t> second);
+                                   llvm::ArrayRef<uint64_t> second,
+                                   const RunOrder &how);
 
   // TrueValues.cpp
   llvm::Error findTruth();
@@ -189,14 +211,21 @@ private:
   askClone(const TaskBuffer &buffer, const InputSet &set, Poison poison,
            DevicePointer out, DevicePointer original);
   llvm::Expected<bool> compareClone(const TaskBuffer &buffer,
-                                    const InputSet &set,
+                                    const InputSet &set, DevicePointer out,
+                                    DevicePointer original,
                                     const CloneAnswer &answer);
   /// Results that are few tell of a narrower type only together.
   llvm::Expected<bool> voteNarrow(const TaskBuffer &buffer, const InputSet &set,
+                                  DevicePointer out, DevicePointer original,
                                   double candidateRms, double originalRms);
   llvm::Expected<bool> refuseNarrow(const TaskBuffer &buffer,
-                                    const InputSet &set, double candidateRms,
+                                    const InputSet &set, DevicePointer out,
+                                    DevicePointer original, double candidateRms,
                                     double originalRms);
+  /// Of elements that were compared, those that the original has and the
+  /// candidate lost.
+  llvm::Expected<bool> checkLost(const TaskBuffer &buffer, const InputSet &set,
+                                 uint64_t lost, uint64_t compared);
   llvm::Expected<bool> compareTrue(const TaskBuffer &buffer,
                                    const InputSet &set, DevicePointer out,
                                    DevicePointer original);
@@ -205,6 +234,8 @@ private:
 
   // Strength.cpp
   llvm::Error launchOriginal(const InputSet &set, Poison poison);
+  bool keepsAnswer(const InputSet &set) const;
+  llvm::Error keepOriginal(const InputSet &set, Poison poison);
   llvm::Error playDummy(const InputSet &set, Poison poison);
   llvm::Error playOutput(const TaskBuffer &buffer, DevicePointer other,
                          const TaskBuffer *input,
@@ -219,6 +250,11 @@ private:
 
   // Sanitizer.cpp
   llvm::Expected<bool> sanitize();
+
+  // Profiler.cpp
+  /// What is said of a candidate beside its verdict; an error is the peer's.
+  llvm::Error lookCloser();
+  llvm::Error readCounters(Profile &profile);
 
   // Sample.cpp
   llvm::Error launchTimed(Who who);
@@ -244,6 +280,7 @@ private:
   llvm::Expected<bool> race(double noise);
   void take(RaceRule &rule, double noise);
   void noteConditions();
+  void noteConditionsQuickly();
   void addConditionsCheck();
 
   // Confirm.cpp
@@ -282,7 +319,7 @@ private:
   std::unique_ptr<TaskBuffers> buffers;
   std::unique_ptr<InputPlan> inputs;
   std::mt19937_64 random;
-  uint64_t maskKey = 0;
+  uint64_t maskKey = 0, poisonKey = 0;
 
   // What is known of the original.
   double originalUs = 0;
@@ -294,10 +331,8 @@ private:
   VirtualDevice *virtualDevice = nullptr;
   double originalWallMs = 0;
   uint64_t originalInstructions = 0;
-  ptx::Schedule schedule = ptx::Schedule::Lockstep;
-  /// Of blocks: of the next launch, and of the second of two.
-  ptx::BlockOrder order = ptx::BlockOrder::OfSchedule,
-                  secondOrder = ptx::BlockOrder::OfSchedule;
+  RunOrder order; ///< Of the candidate's next launch.
+  size_t ranAgain = 0;
   std::set<ptx::FindingKind> originalKinds; ///< The original's own findings.
   bool proved = true, approximateSteers = false;
   std::string unproved;
@@ -312,8 +347,10 @@ private:
   /// Of the filling under way; and of the last that asked: the clone decided.
   bool usesClone = false, cloneDecides = false;
   std::set<size_t> voted; ///< Buffers of this filling.
-  /// By argument: fillings, and those with errors as of a narrower type.
-  std::map<size_t, std::pair<unsigned, unsigned>> narrowVotes;
+  /// By argument and kind of inputs: fillings, and those with errors as of a
+  /// narrower type.
+  std::map<std::pair<size_t, std::string>, std::pair<unsigned, unsigned>>
+      narrowVotes;
   bool wantsTruth = true; ///< Not on inputs that were judged by it before.
   /// By the candidate's PTX; nothing where that is not known.
   std::optional<bool> addsFloatsAtomically;

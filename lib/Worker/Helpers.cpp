@@ -8,6 +8,8 @@
 
 #include "Helpers.h"
 
+#include "HostHelpers.h"
+
 #include "fsr/Core/Statistics.h"
 #include "fsr/Support/Error.h"
 
@@ -70,14 +72,17 @@ std::optional<FsrFamily> familyCode(llvm::StringRef family) {
                  .Case("peaks", FsrPeaks)
                  .Case("masked", FsrMasked)
                  .Case("scaled", FsrScaled)
+                 .Case("dominated", FsrDominated)
                  .Default(-1);
   if (code < 0)
     return std::nullopt;
   return static_cast<FsrFamily>(code);
 }
 
-llvm::Expected<std::unique_ptr<Helpers>> Helpers::create(Backend &backend) {
+llvm::Expected<std::unique_ptr<Helpers>> Helpers::create(Backend &backend,
+                                                         bool asKernels) {
   std::unique_ptr<Helpers> helpers(new Helpers(backend));
+  helpers->runsOnHost = !asKernels;
   auto facts = backend.properties();
   if (!facts)
     return facts.takeError();
@@ -123,6 +128,9 @@ llvm::Error Helpers::launch(Kernel kernel, uint64_t items,
                             llvm::ArrayRef<void *> params) {
   if (items == 0)
     return llvm::Error::success();
+  if (VirtualDevice *onHost = runsOnHost ? device.virtualDevice() : nullptr)
+    if (auto done = runHelperOnHost(*onHost, kernelNames[kernel], params))
+      return std::move(*done);
   uint64_t blocks = (items + threadsPerBlock - 1) / threadsPerBlock;
   uint64_t most = std::max<int64_t>(1, facts.multiprocessors) * 16;
   BackendLaunch launch;
@@ -191,11 +199,11 @@ llvm::Error Helpers::mask(DevicePointer at, uint64_t bytes, uint64_t key) {
 }
 
 llvm::Error Helpers::rowMaximum(FsrCompare compare, DevicePointer maximum,
-                                bool keep) {
+                                bool isMore) {
   if (compare.count == 0)
     return llvm::Error::success();
   compare.rowMaximum = maximum;
-  if (!keep)
+  if (!isMore)
     if (llvm::Error error = clear(maximum, compare.count / compare.row * 8))
       return error;
   uint64_t segments = (compare.row + 4095) / 4096;

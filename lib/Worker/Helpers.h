@@ -34,7 +34,10 @@ struct ClockReading {
 
 class Helpers {
 public:
-  static llvm::Expected<std::unique_ptr<Helpers>> create(Backend &backend);
+  /// On a virtual device the host does the helpers' work in its memory, with
+  /// the same results; `asKernels`: kernels do, as on a GPU.
+  static llvm::Expected<std::unique_ptr<Helpers>>
+  create(Backend &backend, bool asKernels = false);
   ~Helpers();
   Helpers(const Helpers &) = delete;
   Helpers &operator=(const Helpers &) = delete;
@@ -53,9 +56,10 @@ public:
                                 unsigned elementBytes);
   /// `bytes` is rounded up to 16, and `at` aligned to 16.
   llvm::Error mask(DevicePointer at, uint64_t bytes, uint64_t key);
-  /// Into `maximum`, a double a row. `keep`: no less than what stands there.
+  /// Into `maximum`, a double a row. It is cleared here; with `isMore` what
+  /// stands there counts as well.
   llvm::Error rowMaximum(FsrCompare compare, DevicePointer maximum,
-                         bool keep = false);
+                         bool isMore = false);
   llvm::Expected<FsrDifference> compare(FsrCompare compare);
   llvm::Error play(const FsrPlay &play);
   /// Elements to doubles; `to` is aligned to 8.
@@ -75,6 +79,7 @@ public:
 
 private:
   explicit Helpers(Backend &backend) : device(backend) {}
+  bool runsOnHost = true;
   enum Kernel {
     Fill,
     Poison,

@@ -67,6 +67,7 @@ enum : uint64_t {
   AnsweredBase = 0x600,
   SparseBase = 0x700,
   UnreadBase = 0x800,
+  DominatedBase = 0x900,
   TimingBase = 0x10000
 };
 
@@ -158,6 +159,7 @@ std::vector<InputSet> InputPlan::workload() const {
   std::vector<InputSet> sets;
   for (size_t i = 0; i < std::max<size_t>(1, task.workload.size()); ++i)
     sets.push_back(base("the workload's own", WorkBase + 2 * i, i));
+  sets.front().comesAgain = true;
   for (size_t i = 0, cases = sets.size(); i < cases; ++i) {
     sets.push_back(base("the workload's own", WorkBase + 2 * i + 1, i));
     sets.back().shifted = true;
@@ -275,6 +277,40 @@ std::vector<InputSet> InputPlan::unread(llvm::ArrayRef<Planted> marked) const {
   return sets;
 }
 
+std::vector<InputSet> InputPlan::dominated(bool fewResults) const {
+  std::vector<InputSet> sets;
+  if (!readsFloats(task) || task.work.movesOnly)
+    return sets;
+  auto add = [&](llvm::StringRef words, FillRecipe wanted) {
+    sets.push_back(withFloats(words, DominatedBase + sets.size(), wanted));
+  };
+  bool narrow = narrowRange(task);
+  if (!fewResults) {
+    // Scores of such numbers lie as far apart as exponents of a sum that it
+    // still sees.
+    add("normal, of twice the size", recipe("normal", {0, 2}));
+    // All distances that an exponential has numbers for. A sum of one large and
+    // many small ones rounds the same way all along.
+    add("one number of each row above the others, by much or little",
+        recipe("dominated", {0.5, 0.5, narrow ? 8.5 : 83.5}));
+    sets.back().repeats = true;
+    return sets;
+  }
+  // Few results are told together. What a sum sees of exponentials of the last
+  // two is 2^-10 and 2^-14 a term or more.
+  constexpr unsigned several = 6;
+  for (unsigned i = 0; i < several; ++i)
+    add("one number of each row above the others",
+        recipe("dominated", {0.5, 2, 0}));
+  for (unsigned i = 0; !narrow && i < several; ++i)
+    add("one number of each row far above the others",
+        recipe("dominated", {8, 10, 0}));
+  for (unsigned i = 0; !narrow && i < several; ++i)
+    add("one number of each row further above the others",
+        recipe("dominated", {10, 12, 0}));
+  return sets;
+}
+
 InputSet InputPlan::earlier(const InputSet &set) {
   InputSet before = set;
   before.answered = false;
@@ -303,6 +339,7 @@ std::vector<InputSet> InputPlan::special() const {
           task.arguments[i].access == Access::ReadWrite)
         set.fills[i] = recipe("normal", {0, 1});
     set.special = true;
+    set.holdsNaN = nans > 0;
     sets.push_back(std::move(set));
   };
   add("normal with NaN", share, 0, !anyReadOnly);

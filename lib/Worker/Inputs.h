@@ -33,7 +33,10 @@ struct InputSet {
   bool exact = false;   ///< Demands equal values.
   bool shifted = false; ///< Buffers get no more than the proved alignment.
   bool repeats = false; ///< Many elements of one value.
+  /// Other orders of warps and blocks run on it as well.
+  bool comesAgain = false;
   bool special = false; ///< Some elements are no finite numbers.
+  bool holdsNaN = false;
   /// Written buffers hold the answer to other inputs before a launch.
   bool answered = false;
   /// So far from one that results may leave their type: where the original's
@@ -46,8 +49,8 @@ struct InputSet {
   /// buffers; 0: all. A sum has so many `terms` then.
   double kept = 0;
   double terms = 0;
-  double perturb = 0;        ///< Relative, for a conditioning run.
-  unsigned perturbSigns = 0; ///< Which choice of signs for that, of 32.
+  double perturb = 0;       ///< Relative, for the conditioning runs.
+  unsigned perturbTurn = 0; ///< Which of them: each has signs of its own.
   /// Units of round-off by which a conditioning run moves the inputs.
   double conditioning = 2;
   /// By argument, the buffer whose memory kernels get in its place; empty: each
@@ -74,6 +77,9 @@ public:
   std::vector<InputSet> unread(llvm::ArrayRef<Planted> marked) const;
   /// The inputs whose answer the written buffers hold before `set`.
   static InputSet earlier(const InputSet &set);
+  /// One number a row stands above all others. `fewResults`: kinds of which
+  /// several fillings are told together, by their words.
+  std::vector<InputSet> dominated(bool fewResults) const;
   /// Normal numbers with NaN and infinities among them. Empty where no float
   /// buffer is read.
   std::vector<InputSet> special() const;

@@ -14,6 +14,7 @@
 #include "fsr/Device/Protocol.h"
 #include "fsr/Support/Error.h"
 #include "fsr/Support/Frame.h"
+#include "fsr/Support/Interrupt.h"
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
@@ -37,7 +38,7 @@ int refuse(int in, int out, llvm::Error error) {
   auto isTold = [&] {
     if (isatty(in))
       return false;
-    auto frame = readFrame(in);
+    auto frame = readFrame(in, Deadline::in(std::chrono::seconds(30)));
     if (!frame) {
       llvm::consumeError(frame.takeError());
       return false;
@@ -72,13 +73,14 @@ void endWithPeer(int in) {
     }
     // Let the serving thread end by itself where it can.
     std::this_thread::sleep_for(std::chrono::seconds(1));
-    _exit(1);
+    endInOrder(1);
   }).detach();
 }
 
 } // namespace
 
-int deviceWorkerMain(int argc, char **argv, std::string sanitizer) {
+int deviceWorkerMain(int argc, char **argv, std::string sanitizer,
+                     std::string profiler) {
   int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
   int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
   if (out < 0 || nowhere < 0 || dup2(nowhere, STDOUT_FILENO) < 0) {
@@ -101,12 +103,16 @@ int deviceWorkerMain(int argc, char **argv, std::string sanitizer) {
                                              "'; known is --device=DEVICE"));
     device = argument;
   }
+  // A client that gives up on this one asks first, by SIGTERM. What was started
+  // must not stay then: a tool that runs the candidate, and its files.
+  endOnInterrupt([] {});
   endWithPeer(STDIN_FILENO); // Opening a device may hang as well.
   auto backend = openBackend(device);
   if (!backend)
     return refuse(STDIN_FILENO, out, backend.takeError());
   SanitizerSetup setup;
   setup.tool = std::move(sanitizer);
+  setup.profiler = std::move(profiler);
   // Not by its name: it may be started by one that is not on PATH.
   setup.self = {"/proc/self/exe"};
   char self[4096];

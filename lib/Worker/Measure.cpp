@@ -184,6 +184,7 @@ llvm::Expected<bool> Evaluation::quickTimes(std::vector<double> originals,
   measurement.originalUs = std::move(originals);
   measurement.candidateUs = std::move(candidates);
   summarise(0.95);
+  noteConditionsQuickly();
   result.measurement = measurement;
   bool faster = measurement.candidateMedianUs < measurement.originalMedianUs;
   std::string text = llvm::formatv(
@@ -248,6 +249,7 @@ llvm::Expected<bool> Evaluation::measure() {
     m.originalUs = originals;
     m.candidateUs = candidates;
     summarise(0.95);
+    noteConditionsQuickly();
     result.measurement = m;
     finish(Verdict::NotFaster,
            llvm::formatv("more than twice as slow in three launches: original "

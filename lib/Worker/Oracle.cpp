@@ -22,6 +22,7 @@
 #include <cstring>
 #include <map>
 #include <numeric>
+#include <thread>
 
 namespace fsr {
 
@@ -31,6 +32,8 @@ constexpr size_t mostUnits = 4096;
 /// Of threads that do not look at one another, so many of a warp run.
 constexpr uint64_t lanesAWarp = 8;
 constexpr unsigned mostAttempts = 4;
+/// A part is cut into no more pieces for as many host threads.
+constexpr unsigned mostPieces = 16;
 
 std::optional<ptx::Type> ptxType(ElementType type) {
   switch (type) {
@@ -87,6 +90,15 @@ private:
   std::vector<uint64_t> weight;
 };
 
+/// The bits of `mask` by turns in so many masks, or as many as it has bits.
+std::vector<uint32_t> split(uint32_t mask, unsigned pieces) {
+  pieces = std::min<unsigned>(pieces, llvm::popcount(mask));
+  std::vector<uint32_t> parts(pieces);
+  for (unsigned i = 0; mask; mask &= mask - 1, ++i)
+    parts[i % pieces] |= mask & -mask;
+  return parts;
+}
+
 /// Some element stands at the place of another.
 bool overlaps(const Argument &argument) {
   TaskBuffer buffer;
@@ -140,6 +152,7 @@ Oracle::launch(llvm::ArrayRef<ptx::ChosenBlock> what, bool shadow,
   ptx::LaunchOptions options;
   options.blocks.assign(what.begin(), what.end());
   options.instructionBudget = budget;
+  options.hostThreads = limits.hostThreads;
   options.checkRaces = options.trackTaint = options.checkUninitialized = false;
   options.shadow = shadow;
   options.mostFindings = 4;
@@ -190,6 +203,7 @@ bool Oracle::choose() {
   if (wanted >= (byLane ? blocks * threads : units)) {
     isWholeGrid = true;
     part = llvm::formatv("all {0} blocks", blocks);
+    spread(blocks, unsigned((threads + 31) / 32), byWarp, byLane);
     return learnNeeds();
   }
   if (!facts.blocksTalk.empty())
@@ -219,7 +233,36 @@ bool Oracle::choose() {
     chosen.push_back({number, ofBlock, lanes});
   part = llvm::formatv("{0} of {1} {2}s{3}, drawn at random", wanted, units,
                        byWarp ? "warp" : "block", ofEach);
+  spread(blocks, unsigned((threads + 31) / 32), byWarp, byLane);
   return learnNeeds();
+}
+
+/// A block runs on one host thread. Where few of them run, and their warps or
+/// lanes do not look at one another, each stands there several times, with
+/// other warps or lanes each time.
+void Oracle::spread(uint64_t blocks, unsigned warps, bool byWarp, bool byLane) {
+  unsigned threads = limits.hostThreads ? limits.hostThreads
+                                        : std::thread::hardware_concurrency();
+  unsigned wanted = std::clamp(threads, 1u, mostPieces);
+  uint64_t count = chosen.empty() ? blocks : chosen.size();
+  if (!byWarp || count >= wanted)
+    return;
+  if (chosen.empty())
+    for (uint64_t number = 0; number < blocks; ++number)
+      chosen.push_back({number});
+  unsigned piecesOfEach = unsigned((wanted + count - 1) / count);
+  uint32_t existing = warps < 32 ? (uint32_t(1) << warps) - 1 : ~uint32_t(0);
+  std::vector<ptx::ChosenBlock> pieces;
+  for (const ptx::ChosenBlock &block : chosen) {
+    std::vector<uint32_t> ofWarps = split(block.warps & existing, piecesOfEach);
+    unsigned left = unsigned((piecesOfEach + ofWarps.size() - 1) /
+                             std::max<size_t>(1, ofWarps.size()));
+    std::vector<uint32_t> ofLanes = split(block.lanes, byLane ? left : 1);
+    for (uint32_t some : ofWarps)
+      for (uint32_t lanes : ofLanes)
+        pieces.push_back({block.number, some, lanes});
+  }
+  chosen = std::move(pieces);
 }
 
 bool Oracle::learnNeeds() {
@@ -350,15 +393,21 @@ void Oracle::readBuffer(const Buffer &buffer, Truth &truth) {
           {*index, (at - buffer.address) / size, value->value, value->bound});
     }
   };
+  // What no thread touched is as it was: most of a large buffer.
+  ByteRuns runs;
+  llvm::consumeError(gpu.forTouched(
+      buffer.address, buffer.extent,
+      [&](uint64_t at, uint64_t bytes) { runs.push_back({at, bytes}); }));
   if (buffer.isRead) {
     for (const auto &[from, bytes] : buffer.kept)
-      look(buffer.address + from, buffer.address + from + bytes.size(),
-           bytes.data());
+      for (auto [at, count] : runs) {
+        uint64_t begin = std::max(at, buffer.address + from);
+        uint64_t end =
+            std::min(at + count, buffer.address + from + bytes.size());
+        if (begin < end)
+          look(begin, end, bytes.data() + (begin - buffer.address - from));
+      }
   } else {
-    ByteRuns runs;
-    llvm::consumeError(gpu.forTouched(
-        buffer.address, buffer.extent,
-        [&](uint64_t at, uint64_t bytes) { runs.push_back({at, bytes}); }));
     for (auto [at, bytes] : runs)
       llvm::consumeError(
           gpu.forWritten(at, bytes, [&](uint64_t from, uint64_t count) {

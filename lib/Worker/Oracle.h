@@ -56,6 +56,7 @@ struct OracleLimits {
   /// Inputs of no more than that are copied whole, with no look at what is
   /// read.
   uint64_t smallBytes = uint64_t(8) << 20;
+  unsigned hostThreads = 0; ///< 0: as many as the host has.
 };
 
 class Oracle {
@@ -82,6 +83,7 @@ private:
   /// False: `why` says the reason.
   bool choose();
   bool learnNeeds();
+  void spread(uint64_t blocks, unsigned warps, bool byWarp, bool byLane);
   llvm::Expected<ptx::LaunchResult>
   launch(llvm::ArrayRef<ptx::ChosenBlock> what, bool shadow, uint64_t budget);
   void readBuffer(const Buffer &buffer, Truth &to);
@@ -97,7 +99,7 @@ private:
   std::string why;      ///< None for this filling.
   OracleLimits limits;
   bool isChosen = false, isWholeGrid = false;
-  std::vector<ptx::ChosenBlock> chosen; ///< None: all.
+  std::vector<ptx::ChosenBlock> chosen; ///< In pieces; none: all.
   std::string part;
   uint64_t costOfUnit = 0, spent = 0;
 };

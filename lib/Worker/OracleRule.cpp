@@ -78,6 +78,7 @@ TruthAnswer judgeByTruth(const TruthQuestion &question) {
   long double ofOriginal = 0, ofCandidate = 0, ofUlp = 0, ofBound = 0,
               ofAccepted = 0;
   uint64_t summed = 0, summedAccepted = 0;
+  double largestShare = -1;
   auto fail = [&](size_t i, double ratio) {
     if (!answer.failing++)
       answer.first = i;
@@ -109,6 +110,11 @@ TruthAnswer judgeByTruth(const TruthQuestion &question) {
       answer.isOriginalOutside = true;
       answer.outside = i;
     }
+    // Not by luck: the bound, too, is far below the value.
+    double size = std::fabs(element.value);
+    answer.lost +=
+        size > 1024 * question.tiny && candidateError > size / 2 &&
+        std::max(originalError, boundFactor * element.bound) <= size / 1024;
     double scale = rows.lookup(element.index / question.row);
     double allowed = boundFactor * element.bound + ulp + question.tiny;
     if (question.accumulation > 1)
@@ -122,6 +128,10 @@ TruthAnswer judgeByTruth(const TruthQuestion &question) {
     if (scale == 0)
       continue;
     ++summed;
+    if (candidateError / scale > largestShare) {
+      largestShare = candidateError / scale;
+      answer.largest = i;
+    }
     auto add = [&](long double &to, double error) {
       long double relative = error / scale;
       to += relative * relative;
@@ -145,7 +155,8 @@ TruthAnswer judgeByTruth(const TruthQuestion &question) {
   answer.originalRms = rms(ofOriginal, summed);
   answer.candidateRms = rms(ofCandidate, summed);
   double expected = answer.originalRms;
-  if (summed < fewElements || rows.size() < fewRows)
+  answer.isFew = summed < fewElements || rows.size() < fewRows;
+  if (answer.isFew)
     expected = std::max(expected, rms(ofBound, summed) /
                                       (2 * std::sqrt(question.accumulation)));
   answer.allowedRms = rmsFactor * expected + rms(ofUlp, summed);

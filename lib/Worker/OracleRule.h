@@ -17,6 +17,12 @@
 
 namespace fsr {
 
+/// The element that a message names.
+struct WorstElement {
+  uint64_t index = 0; ///< In logical order.
+  double truth = 0, candidate = 0, original = 0;
+};
+
 struct TruthQuestion {
   ElementType type = ElementType::F32;
   llvm::ArrayRef<TrueElement> elements;
@@ -31,6 +37,9 @@ struct TruthAnswer {
   /// Of the elements that the bound says nothing of, neither.
   std::vector<bool> accepted;
   uint64_t compared = 0, unbounded = 0, failing = 0;
+  /// However small beside their row, the original has them to 10 bits; the
+  /// candidate has nothing like them.
+  uint64_t lost = 0;
   size_t first = 0;         ///< The first that fails.
   double worst = 0;         ///< Largest error over what is allowed.
   double worstAccepted = 0; ///< Of those that pass.
@@ -41,6 +50,11 @@ struct TruthAnswer {
   /// As shares of the row's largest true value.
   double originalRms = 0, candidateRms = 0, allowedRms = 0;
   bool isNarrower() const { return !(candidateRms <= allowedRms); }
+  /// The results are too few for their own errors to tell what to expect.
+  bool isFew = false;
+  /// The largest error as a share of its row's largest true value; by
+  /// `elements`.
+  size_t largest = 0;
   /// The errors are everywhere, not only where elements fail.
   bool isSpread = false;
   /// Largest share of its row's largest value that the rule allows an element

@@ -11,6 +11,7 @@
 #include "fsr/PTX/Module.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 
 namespace fsr {
@@ -120,6 +121,31 @@ llvm::Expected<PtxFacts> readPtxFacts(llvm::StringRef ptx) {
   if (facts.lanesTalk.empty())
     facts.lanesTalk = facts.warpsTalk;
   return facts;
+}
+
+bool mayDeclareGlobal(llvm::StringRef ptx) {
+  constexpr llvm::StringLiteral word = ".global";
+  auto isOfAName = [](char c) { return llvm::isAlnum(c) || c == '_'; };
+  for (size_t at = ptx.find(word); at != llvm::StringRef::npos;
+       at = ptx.find(word, at + 1)) {
+    llvm::StringRef before = ptx.take_front(at);
+    llvm::StringRef after = ptx.drop_front(at + word.size());
+    // Of an instruction: ld.global.
+    if (!before.empty() && isOfAName(before.back()))
+      continue;
+    if (!after.empty() && isOfAName(after.front()))
+      continue;
+    // `.param .u64 .ptr .global .align 4 x`, in one line and no comment.
+    llvm::StringRef line = before.rsplit('\n').second;
+    if (before.find('\n') == llvm::StringRef::npos)
+      line = before;
+    llvm::StringRef last = line.rtrim(" \t");
+    if (last.size() < line.size() && last.consume_back(".ptr") &&
+        last.contains(".param") && !last.contains('/'))
+      continue;
+    return true;
+  }
+  return false;
 }
 
 } // namespace fsr

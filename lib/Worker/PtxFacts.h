@@ -33,6 +33,10 @@ struct PtxFacts {
 
 llvm::Expected<PtxFacts> readPtxFacts(llvm::StringRef ptx);
 
+/// Whether a text that cannot be read may declare a variable in device memory.
+/// That a parameter points there declares none.
+bool mayDeclareGlobal(llvm::StringRef ptx);
+
 } // namespace fsr
 
 #endif // FSR_LIB_WORKER_PTXFACTS_H

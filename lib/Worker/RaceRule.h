@@ -61,6 +61,10 @@ private:
   int64_t mostPairs, look, numDropped = 0;
 };
 
+/// How long a confirmation may measure, all its races together: a minute, or
+/// less where the request says so.
+double confirmationBudgetMs(double gpuSeconds);
+
 } // namespace fsr
 
 #endif // FSR_LIB_WORKER_RACERULE_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Two runs of the candidate on the same inputs. Other bits are honest where
+// Several runs of the candidate on the same inputs. Other bits are honest where
 // threads add floats to one place in the order in which they come; without an
 // instruction that does so they are a race.
 //
@@ -18,6 +18,7 @@ llvm::Error Evaluation::keepFirstRun() {
   if (!hashes)
     return hashes.takeError();
   firstHashes = std::move(*hashes);
+  firstCopies.clear();
   for (const TaskBuffer &buffer : buffers->buffers()) {
     if (!buffer.stash)
       continue;
@@ -43,7 +44,8 @@ llvm::Error Evaluation::maskFirstRun() {
 }
 
 llvm::Expected<bool> Evaluation::compareRuns(const InputSet &set, Poison poison,
-                                             llvm::ArrayRef<uint64_t> second) {
+                                             llvm::ArrayRef<uint64_t> second,
+                                             const RunOrder &how) {
   if (llvm::Error error = maskFirstRun())
     return std::move(error);
   std::vector<DevicePointer> copies;
@@ -53,11 +55,15 @@ llvm::Expected<bool> Evaluation::compareRuns(const InputSet &set, Poison poison,
     candidateDeterministic = false;
     if (addsFloatsAtomically && !*addsFloatsAtomically) {
       std::string what = "results change from run to run";
-      if (secondOrder != ptx::BlockOrder::OfSchedule)
+      if (how.blocks != ptx::BlockOrder::OfSchedule)
         what = llvm::formatv("results change where blocks come in {0} order",
-                             ptx::nameOf(secondOrder));
+                             ptx::nameOf(how.blocks));
+      std::string orders;
+      if (how.schedule != ptx::Schedule::Lockstep)
+        orders =
+            llvm::formatv("; lockstep, then {0}", ptx::nameOf(how.schedule));
       std::string text = what + " and no floating-point atomic explains it (" +
-                         set.words + " inputs)";
+                         set.words + " inputs" + orders + ")";
       addCheck("deterministic", false, set.words, "two runs, the same bits",
                text);
       return finish(Verdict::Mismatch, text);

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Launch.h"
+#include "Sanitizer.h"
 
 #include "fsr/Device/Protocol.h"
 #include "fsr/Support/Error.h"
@@ -103,11 +104,13 @@ llvm::Error replayOnce(Backend &backend, llvm::StringRef path) {
 }
 
 int replayWorkerMain(int argc, char **argv) {
-  llvm::StringRef file, device = "cuda";
+  llvm::StringRef file, device = "cuda", lock;
   for (int i = 2; i < argc; ++i) { // After "replay".
     llvm::StringRef argument = argv[i];
     if (argument.consume_front("--device="))
       device = argument;
+    else if (argument.consume_front("--while-locked=")) // A worker's.
+      lock = argument;
     else if (file.empty() && !argument.starts_with("-"))
       file = argument;
     else
@@ -117,6 +120,12 @@ int replayWorkerMain(int argc, char **argv) {
     llvm::errs() << "usage: fsr-worker replay FILE [--device=DEVICE]\n";
     return 1;
   }
+  if (!lock.empty())
+    if (llvm::Error gone = endWithHolder(lock.str())) {
+      llvm::errs() << "fsr-worker: error: " << llvm::toString(std::move(gone))
+                   << '\n';
+      return 1;
+    }
   auto backend = openBackend(device);
   llvm::Error error =
       backend ? replayOnce(**backend, file) : backend.takeError();

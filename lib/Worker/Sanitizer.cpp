@@ -16,10 +16,17 @@
 #include "fsr/Support/Hash.h"
 #include "fsr/Support/Subprocess.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <fcntl.h>
+#include <sys/file.h>
+#include <thread>
 #include <unistd.h>
 
 namespace fsr {
@@ -34,6 +41,16 @@ constexpr size_t mostFindingBytes = 600;
 constexpr uint64_t mostLogBytes = uint64_t(16) << 20;
 /// Beside the tool's own limit: it is started, and what it left is read.
 constexpr double slackMs = 30e3;
+
+/// A line that begins what is no finding: a call of the host that failed, and
+/// what the tool says of the program it ran.
+bool isOfTheHost(llvm::StringRef line) {
+  return llvm::any_of(
+      llvm::ArrayRef<llvm::StringLiteral>{
+          "Program hit ", "Target application ", "Error: Target application ",
+          "Error: process didn't terminate ", "Internal Sanitizer Error"},
+      [&](llvm::StringRef start) { return line.starts_with(start); });
+}
 
 /// "ERROR SUMMARY: 2 errors", "RACECHECK SUMMARY: 3 hazards displayed (1 error,
 /// 2 warnings)".
@@ -75,7 +92,9 @@ bool readSummary(llvm::StringRef line, SanitizerLog &log) {
 SanitizerLog parseSanitizerLog(llvm::StringRef text) {
   SanitizerLog log;
   size_t lines = 0;
-  bool isFirst = true;
+  uint64_t calls = 0; // Of the host, each counted as an error.
+  std::string ofTheHost;
+  bool isFirst = true, isHost = false;
   while (!text.empty()) {
     llvm::StringRef line;
     std::tie(line, text) = text.split('\n');
@@ -88,6 +107,14 @@ SanitizerLog parseSanitizerLog(llvm::StringRef text) {
       readSummary(line, log);
       continue;
     }
+    if (!isDetail)
+      isHost = isOfTheHost(line);
+    if (isHost) {
+      calls += line.starts_with("Program hit ");
+      if (ofTheHost.empty())
+        ofTheHost = line.str();
+      continue;
+    }
     // The first finding and where it was, not the stack of the host.
     isFirst &= isDetail || !lines;
     if (!isFirst || lines >= mostFindingLines || (isDetail && !lines) ||
@@ -96,7 +123,10 @@ SanitizerLog parseSanitizerLog(llvm::StringRef text) {
     ++lines;
     log.first += (log.first.empty() ? "" : "; ") + line.str();
   }
-  log.first = scrubPeerText(log.first, mostFindingBytes);
+  // Not all calls are printed where there are many, and no finding either.
+  if (calls)
+    log.errors = lines ? log.errors - std::min(log.errors, calls) : 0;
+  log.first = scrubPeerText(lines ? log.first : ofTheHost, mostFindingBytes);
   return log;
 }
 
@@ -108,6 +138,11 @@ ReplayFile::create(const WireEvaluate &request, llvm::StringRef image) {
     return makeError(ErrorKind::Unavailable,
                      "cannot make a folder for a replay: " + code.message());
   std::unique_ptr<ReplayFile> file(new ReplayFile(folder.str().str()));
+  file->lockFd = ::open(file->lock().c_str(),
+                        O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file->lockFd < 0 || ::flock(file->lockFd, LOCK_EX | LOCK_NB) != 0)
+    return makeError(ErrorKind::Unavailable,
+                     "cannot lock '" + file->lock() + "'");
   int fd = ::open(file->replay().c_str(),
                   O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0)
@@ -126,16 +161,55 @@ ReplayFile::create(const WireEvaluate &request, llvm::StringRef image) {
   return std::move(file);
 }
 
-ReplayFile::~ReplayFile() { llvm::sys::fs::remove_directories(folder); }
+ReplayFile::~ReplayFile() {
+  llvm::sys::fs::remove_directories(folder);
+  if (lockFd >= 0)
+    ::close(lockFd);
+}
+
+/// Of one that cannot: by name, as a command line is no reason to remove more.
+static void removeReplay(llvm::StringRef folder) {
+  for (llvm::StringRef tool : tools)
+    llvm::sys::fs::remove(folder + "/" + tool + ".log");
+  for (llvm::StringRef name : {"/ncu.log", "/replay", "/lock", ""})
+    llvm::sys::fs::remove(folder + name);
+}
+
+llvm::Error endWithHolder(const std::string &lock) {
+  int fd = ::open(lock.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0 || ::flock(fd, LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) {
+    if (fd >= 0)
+      ::close(fd);
+    return makeError(ErrorKind::Unavailable,
+                     "nobody holds '" + lock + "': the worker has ended");
+  }
+  std::thread([fd, folder = llvm::sys::path::parent_path(lock).str()] {
+    while (::flock(fd, LOCK_SH) != 0 && errno == EINTR) {
+    }
+    removeReplay(folder);
+    ::kill(0, SIGKILL); // The tool as well, whose group this is.
+  }).detach();
+  return llvm::Error::success();
+}
+
+std::vector<std::string>
+ReplayFile::replayCommand(const SanitizerSetup &setup) const {
+  std::vector<std::string> command = setup.self;
+  command.insert(command.end(), {"replay", replay(), "--device=" + setup.device,
+                                 "--while-locked=" + lock()});
+  return command;
+}
 
 SanitizerRun ReplayFile::runTool(const SanitizerSetup &setup,
                                  llvm::StringRef tool) const {
-  std::string logPath = (folder + "/" + tool + ".log").str();
+  std::string logPath = logOf(tool);
   std::vector<std::string> args{
-      setup.tool,      "--tool", tool.str(),         "--log-file", logPath,
-      "--print-limit", "20",     "--error-exitcode", "86"};
-  args.insert(args.end(), setup.self.begin(), setup.self.end());
-  args.insert(args.end(), {"replay", replay(), "--device=" + setup.device});
+      setup.tool, "--tool", tool.str(), "--log-file", logPath, "--print-limit",
+      "20", "--error-exitcode", "86",
+      // The worker holds memory and a context meanwhile, so that calls of the
+      // replay may fail.
+      "--report-api-errors", "no"};
+  llvm::append_range(args, replayCommand(setup));
   ProcessLimits limits;
   limits.wall = setup.limit;
   limits.maxOutputBytes = size_t(1) << 16;

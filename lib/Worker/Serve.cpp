@@ -10,6 +10,7 @@
 #include "fsr/Worker/Worker.h"
 
 #include "Evaluation.h"
+#include "Serve.h"
 
 #include "fsr/Support/Error.h"
 #include "fsr/Support/Frame.h"
@@ -100,23 +101,7 @@ llvm::Error Server::send(llvm::json::Object header) {
 }
 
 llvm::Error Server::answerError(llvm::Error error) {
-  std::string message;
-  ErrorKind kind = ErrorKind::Unavailable;
-  llvm::handleAllErrors(
-      std::move(error),
-      [&](const BackendError &failure) {
-        dead = dead || failure.isSticky();
-        message = failure.message();
-      },
-      [&](const FsrError &failure) {
-        kind = failure.kind;
-        message = failure.message;
-      },
-      [&](const llvm::ErrorInfoBase &failure) { message = failure.message(); });
-  return send(llvm::json::Object{{"event", "error"},
-                                 {"kind", wireName(kind)},
-                                 {"message", message},
-                                 {"context_lost", dead}});
+  return send(errorEvent(std::move(error), dead));
 }
 
 llvm::Error Server::needHelpers() {
@@ -305,6 +290,31 @@ int Server::run() {
 }
 
 } // namespace
+
+llvm::json::Object errorEvent(llvm::Error error, bool &dead) {
+  std::string message;
+  std::optional<ErrorKind> kind;
+  auto add = [&](ErrorKind ofThis, const std::string &what) {
+    if (!kind)
+      kind = ofThis;
+    message += (message.empty() ? "" : "; then: ") + what;
+  };
+  llvm::handleAllErrors(
+      std::move(error),
+      [&](const BackendError &failure) {
+        dead = dead || failure.isSticky();
+        add(ErrorKind::Unavailable, failure.message());
+      },
+      [&](const FsrError &failure) { add(failure.kind, failure.message); },
+      [&](const llvm::ErrorInfoBase &failure) {
+        add(ErrorKind::Unavailable, failure.message());
+      });
+  return llvm::json::Object{
+      {"event", "error"},
+      {"kind", wireName(kind.value_or(ErrorKind::Unavailable))},
+      {"message", llvm::json::fixUTF8(message)},
+      {"context_lost", dead}};
+}
 
 int serveDevice(Backend &backend, int in, int out,
                 const SanitizerSetup *sanitizer, bool asGpu) {

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Evaluation.h"
+#include "PtxFacts.h"
 
 #include "fsr/PTX/Module.h"
 #include "fsr/Support/Error.h"
@@ -46,7 +47,7 @@ llvm::Expected<bool> Evaluation::keepVariables() {
   if (!module) {
     llvm::consumeError(module.takeError());
     // Without a variable there is nothing to look at.
-    if (!llvm::StringRef(text).contains(".global "))
+    if (!mayDeclareGlobal(text))
       return true;
     return finish(Verdict::Rejected,
                   "the PTX cannot be read, so nobody can tell whether its "

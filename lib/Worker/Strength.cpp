@@ -29,8 +29,6 @@ constexpr size_t mostCopies = 16;
 constexpr size_t mostDetailBytes = 300;
 /// Of a large buffer, so many pieces of so many elements are looked at.
 constexpr uint64_t mostPieces = 64, pieceElements = 64 << 10;
-/// Of the original's outputs, on the host.
-constexpr uint64_t mostKnownBytes = uint64_t(1) << 30;
 /// A seed that no recipe of the ladder has.
 constexpr uint64_t otherSeedBits = 0xA0761D6478BD642Full;
 
@@ -130,7 +128,7 @@ std::vector<std::vector<char>> *KnownAnswers::find(const std::string &key) {
 
 std::vector<std::vector<char>> *KnownAnswers::add(const std::string &key,
                                                   uint64_t bytes) {
-  if (bytes > mostKnownBytes - used)
+  if (bytes > most - used)
     return nullptr;
   used += bytes;
   return &answers[key];
@@ -220,49 +218,67 @@ bool spreadsOut(const InputSet &set, const TaskBuffers &buffers) {
 // In a candidate's place
 //===----------------------------------------------------------------------===//
 
-/// What the original gives depends on these.
-static std::string keyOf(const InputSet &set, Poison poison) {
-  std::string key =
-      llvm::formatv("{0} {1} {2} {3} {4}", set.seed, fsrBits(set.perturb),
-                    set.perturbSigns, set.shifted, int(poison));
+/// The poison's bits are drawn by the seed.
+std::string KnownAnswers::keyOf(const InputSet &set, Poison poison) {
+  std::string key = llvm::formatv(
+      "{0} {1} {2} {3} {4} {5} {6} {7} {8}", set.seed, fsrBits(set.perturb),
+      set.perturbTurn, set.shifted, int(poison), set.answered,
+      fsrBits(set.changed), fsrBits(set.kept), set.otherSeed);
   for (const FillRecipe &fill : set.fills)
     key += " " + fill.print();
+  key += " as";
   for (size_t standIn : set.standIns)
     key += " " + std::to_string(standIn);
+  for (const Planted &one : set.planted)
+    key += llvm::formatv(" {0}={1}", one.argument, fsrBits(one.value)).str();
   return key;
+}
+
+/// A GPU runs the original in less time than its outputs take to move.
+bool Evaluation::keepsAnswer(const InputSet &set) const {
+  return virtualDevice && known && (dummy || set.comesAgain);
+}
+
+/// What it has just given. Where there is no room it runs again.
+llvm::Error Evaluation::keepOriginal(const InputSet &set, Poison poison) {
+  std::string key = KnownAnswers::keyOf(set, poison);
+  if (!keepsAnswer(set) || known->find(key))
+    return llvm::Error::success();
+  uint64_t bytes = 0;
+  for (const TaskBuffer &buffer : buffers->buffers())
+    bytes += buffer.stash ? buffer.extent : 0;
+  auto *answer = known->add(key, bytes);
+  if (!answer)
+    return llvm::Error::success();
+  for (const TaskBuffer &buffer : buffers->buffers()) {
+    if (!buffer.stash)
+      continue;
+    answer->emplace_back(buffer.extent);
+    if (llvm::Error error =
+            helpers.backend().copyToHost(answer->back().data(), buffer.data,
+                                         buffer.extent, helpers.stream()))
+      return error;
+  }
+  return helpers.synchronize();
 }
 
 /// Inputs are filled, outputs poisoned.
 llvm::Error Evaluation::launchOriginal(const InputSet &set, Poison poison) {
-  // A GPU runs it in less time than its outputs take to move.
-  if (!virtualDevice || !known)
-    return launch(Who::Original);
-  std::string key = keyOf(set, poison);
-  std::vector<std::vector<char>> *answer = known->find(key);
-  bool isKnown = answer;
-  if (!isKnown) {
+  auto *answer = keepsAnswer(set)
+                     ? known->find(KnownAnswers::keyOf(set, poison))
+                     : nullptr;
+  if (!answer) {
     if (llvm::Error error = launch(Who::Original))
       return error;
-    uint64_t bytes = 0;
-    for (const TaskBuffer &buffer : buffers->buffers())
-      bytes += buffer.stash ? buffer.extent : 0;
-    answer = known->add(key, bytes);
-    if (!answer)
-      return llvm::Error::success();
+    return keepOriginal(set, poison);
   }
   size_t k = 0;
   for (const TaskBuffer &buffer : buffers->buffers()) {
     if (!buffer.stash)
       continue;
-    if (!isKnown)
-      answer->emplace_back(buffer.extent);
-    std::vector<char> &bytes = (*answer)[k++];
-    if (llvm::Error error =
-            isKnown
-                ? helpers.backend().copyToDevice(buffer.data, bytes.data(),
-                                                 bytes.size(), helpers.stream())
-                : helpers.backend().copyToHost(bytes.data(), buffer.data,
-                                               bytes.size(), helpers.stream()))
+    const std::vector<char> &bytes = (*answer)[k++];
+    if (llvm::Error error = helpers.backend().copyToDevice(
+            buffer.data, bytes.data(), bytes.size(), helpers.stream()))
       return error;
   }
   return helpers.synchronize();
@@ -595,7 +611,8 @@ llvm::Expected<DummyResult> Evaluation::tryDummy(const Dummy &one,
 llvm::Expected<std::vector<DummyResult>>
 Evaluation::testStrength(WireEvaluate &mine) {
   dummy = std::make_unique<DummyState>();
-  known = std::make_unique<KnownAnswers>();
+  if (virtualDevice)
+    known = std::make_unique<KnownAnswers>(KnownAnswers::mostOfStrength);
   auto tryAll = [&]() -> llvm::Expected<std::vector<DummyResult>> {
     if (llvm::Error error = prepareOriginal())
       return std::move(error);

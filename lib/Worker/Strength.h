@@ -78,17 +78,26 @@ struct DummyState {
   std::vector<DevicePointer> other;
 };
 
-/// The original's outputs on inputs that come again for every dummy, where
-/// running it again takes longer than copying them. In host memory.
+/// The original's outputs on inputs that come again, for every dummy or in
+/// other orders of a candidate's warps, where running it again takes longer
+/// than copying them. In host memory, where no kernel reads; of one evaluation,
+/// so of one original.
 class KnownAnswers {
 public:
+  /// Bytes in all: of a test of a task, and beside a candidate.
+  static constexpr uint64_t mostOfStrength = uint64_t(1) << 30,
+                            mostOfCandidate = uint64_t(256) << 20;
+  /// Where an answer belongs: all that it depends on.
+  static std::string keyOf(const InputSet &set, Poison poison);
+
+  explicit KnownAnswers(uint64_t most) : most(most) {}
   std::vector<std::vector<char>> *find(const std::string &key);
   /// Nothing where there is no room for `bytes` more.
   std::vector<std::vector<char>> *add(const std::string &key, uint64_t bytes);
 
 private:
   std::map<std::string, std::vector<std::vector<char>>> answers;
-  uint64_t used = 0;
+  uint64_t most, used = 0;
 };
 
 } // namespace fsr

@@ -20,6 +20,7 @@ constexpr auto noiseLasts = std::chrono::minutes(5);
 constexpr auto warmthLasts = std::chrono::seconds(1);
 constexpr auto busyLasts = std::chrono::milliseconds(500);
 constexpr auto unrestLasts = std::chrono::minutes(1);
+constexpr auto conditionsLast = std::chrono::seconds(1);
 } // namespace
 
 bool TimingSession::Class::operator<(const Class &other) const {
@@ -56,6 +57,13 @@ bool TimingSession::isBusy(Clock::time_point now) const {
 
 bool TimingSession::isUnsteady(Clock::time_point now) const {
   return unsteadyAt && now - *unsteadyAt <= unrestLasts;
+}
+
+const std::optional<Conditions> *
+TimingSession::conditions(Clock::time_point now) const {
+  bool isKnown =
+      lastConditions && now - lastConditions->first <= conditionsLast;
+  return isKnown ? &lastConditions->second : nullptr;
 }
 
 } // namespace fsr

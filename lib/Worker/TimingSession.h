@@ -11,6 +11,7 @@
 #ifndef FSR_LIB_WORKER_TIMINGSESSION_H
 #define FSR_LIB_WORKER_TIMINGSESSION_H
 
+#include "fsr/Core/Trial.h"
 #include "fsr/Support/Deadline.h"
 
 #include <map>
@@ -44,6 +45,12 @@ public:
   /// It was waited for long enough, and not long ago.
   bool isUnsteady(Clock::time_point now) const;
   void setUnsteady(Clock::time_point now) { unsteadyAt = now; }
+  /// As a quick look found the device less than a second ago; null: none did.
+  /// Nothing in it: the device does not tell.
+  const std::optional<Conditions> *conditions(Clock::time_point now) const;
+  void setConditions(std::optional<Conditions> found, Clock::time_point now) {
+    lastConditions.emplace(now, std::move(found));
+  }
 
 private:
   struct Floor {
@@ -54,6 +61,8 @@ private:
   double steady = 0;
   Clock::time_point lastSample;
   std::optional<Clock::time_point> unsteadyAt;
+  std::optional<std::pair<Clock::time_point, std::optional<Conditions>>>
+      lastConditions;
 };
 
 } // namespace fsr

@@ -36,7 +36,8 @@ bool isOfAllSizes(const KernelTask &task, const InputSet &set) {
     llvm::StringRef family = set.fills[i].family;
     if (argument.isBuffer && isFloat(argument.element) &&
         argument.access != Access::Write &&
-        (family == "normal" || family == "uniform" || family == "loguniform"))
+        (family == "normal" || family == "uniform" || family == "loguniform" ||
+         family == "dominated"))
       return true;
   }
   return false;
@@ -181,6 +182,7 @@ TrueValues::compare(const TaskBuffer &buffer, const InputSet &set,
     to.rms = answer.candidateRms;
     to.originalRms = answer.originalRms;
     to.allowedRms = answer.allowedRms;
+    to.isFew = answer.isFew;
   }
   return &(comparisons[buffer.index] = std::move(comparison));
 }
@@ -188,6 +190,19 @@ TrueValues::compare(const TaskBuffer &buffer, const InputSet &set,
 const TrueComparison *TrueValues::find(size_t argument) const {
   auto found = comparisons.find(argument);
   return found == comparisons.end() ? nullptr : &found->second;
+}
+
+std::optional<WorstElement>
+TrueValues::findWorst(const TaskBuffer &buffer) const {
+  const TrueComparison *known = find(buffer.index);
+  if (!known || known->truth->elements.empty())
+    return std::nullopt;
+  size_t at = known->answer.largest;
+  const TrueElement &element = known->truth->elements[at];
+  ElementType type = buffer.argument->element;
+  return WorstElement{element.index, element.value,
+                      elementValue(type, known->candidate[at]),
+                      elementValue(type, known->original[at])};
 }
 
 double TrueValues::narrowed(size_t argument, double factor) const {
@@ -219,25 +234,37 @@ std::optional<Check> TrueValues::check(llvm::StringRef inputs,
   check.name = "true-values";
   check.passed = true;
   check.inputs = inputs.str();
-  check.rule = "8 times the bound of the original's error and one ulp an "
-               "element; 4 times the original's RMS error and half an ulp";
+  auto addRule = [&](llvm::StringRef rule) {
+    if (!llvm::StringRef(check.rule).contains(rule))
+      check.rule += ((check.rule.empty() ? "" : "; ") + rule).str();
+  };
   for (const auto &[name, one] : told) {
     check.detail += check.detail.empty() ? "" : "; ";
     check.detail += llvm::formatv(
         "buffer {0}: {1} elements of {2} fillings ({3}), the largest error is "
         "{4:f3} of what is allowed",
         name, one.compared, one.fillings, one.part, one.worst);
-    if (one.allowedRms > 0)
+    addRule("8 times the bound of the original's error and one ulp an element");
+    if (one.allowedRms > 0) {
       check.detail += llvm::formatv(
-          ", RMS error {0} of the row's largest value, the original's {1}",
-          shareText(one.rms), shareText(one.originalRms));
+          ", RMS error {0} of the row's largest value, the original's {1}, "
+          "allowed {2}",
+          shareText(one.rms), shareText(one.originalRms),
+          shareText(one.allowedRms));
+      addRule(one.isFew
+                  ? "all together, being fewer than 64 elements or 16 rows, 4 "
+                    "times the larger of the original's RMS error and what its "
+                    "bound lets expect, and half an ulp"
+                  : "all together 4 times the original's RMS error and half an "
+                    "ulp");
+    }
     if (one.unbounded)
       check.detail +=
           llvm::formatv(", {0} elements have no finite bound", one.unbounded);
   }
   if (!more.empty()) {
-    check.rule += "; by the clone, 8*sqrt(n)*u of the row's largest true "
-                  "value and the original's largest error there";
+    addRule("by the clone, 8*sqrt(n)*u of the row's largest true value and the "
+            "original's largest error there");
     check.detail += (check.detail.empty() ? "" : "; ") + more;
   }
   return check;
@@ -282,18 +309,21 @@ llvm::Expected<bool> Evaluation::compareTrue(const TaskBuffer &buffer,
   if (!*known)
     return true;
   if ((*known)->truth->isWhole) {
-    auto goesOn = voteNarrow(buffer, set, (*known)->answer.candidateRms,
-                             (*known)->answer.originalRms);
+    auto goesOn =
+        voteNarrow(buffer, set, out, original, (*known)->answer.candidateRms,
+                   (*known)->answer.originalRms);
     if (!goesOn || !*goesOn)
       return goesOn;
   }
-  if (!(*known)->decides)
-    return true;
   const TruthAnswer &answer = (*known)->answer;
+  auto hasAll = checkLost(buffer, set, answer.lost, answer.compared);
+  if (!hasAll || !*hasAll || !(*known)->decides)
+    return hasAll;
   // What a narrower type gives is near, and off everywhere.
   constexpr double nearest = 0x1p-5;
   if (answer.isNarrower() && answer.isSpread && answer.candidateRms < nearest) {
-    return refuseNarrow(buffer, set, answer.candidateRms, answer.originalRms);
+    return refuseNarrow(buffer, set, out, original, answer.candidateRms,
+                        answer.originalRms);
   }
   if (!answer.failing && !answer.isNarrower())
     return true;
@@ -305,6 +335,7 @@ llvm::Expected<bool> Evaluation::compareTrue(const TaskBuffer &buffer,
   if (!answer.failing) {
     // All pass one by one, and together they are far off.
     difference.failing = answer.compared;
+    difference.first = elements[answer.largest].index;
     worst = answer.candidateRms / answer.allowedRms;
   }
   std::memcpy(&difference.worst, &worst, sizeof(worst));

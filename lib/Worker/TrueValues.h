@@ -48,6 +48,8 @@ public:
           DevicePointer original, double accumulation, double tiny);
   /// Of this filling.
   const TrueComparison *find(size_t argument) const;
+  /// The largest error of this filling; nothing where `find` gives null.
+  std::optional<WorstElement> findWorst(const TaskBuffer &buffer) const;
   /// The factor of the rule for whole rows, narrowed by what is known.
   double narrowed(size_t argument, double factor) const;
 
@@ -67,6 +69,7 @@ private:
   struct Told {
     uint64_t compared = 0, fillings = 0, unbounded = 0;
     double worst = 0, rms = 0, originalRms = 0, allowedRms = 0;
+    bool isFew = false; ///< The filling that `rms` is of.
     std::string part;
   };
   llvm::Expected<std::vector<uint64_t>>

@@ -122,7 +122,7 @@ llvm::Expected<bool> Evaluation::validateUnread() {
              "the candidate reads all that the original reads");
     return true;
   }
-  auto goesOn = validateSets(checkName, inputs->unread(planted), false);
+  auto goesOn = validateSets(checkName, inputs->unread(planted), {});
   if (!goesOn || !*goesOn)
     return goesOn;
   result.evidence.checks.back().detail += llvm::formatv(

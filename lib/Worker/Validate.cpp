@@ -68,7 +68,8 @@ std::string printElement(uint64_t bits, ElementType type) {
   }
 }
 
-/// "[3, 5]" and the offset in elements.
+} // namespace
+
 std::pair<std::string, uint64_t> placeOf(const Argument &argument,
                                          uint64_t index) {
   std::vector<uint64_t> coordinates(argument.sizes.size());
@@ -84,8 +85,6 @@ std::pair<std::string, uint64_t> placeOf(const Argument &argument,
     text += (d ? ", " : "") + llvm::utostr(coordinates[d]);
   return {text + "]", offset};
 }
-
-} // namespace
 
 FsrMode Evaluation::modeOf(const TaskBuffer &buffer,
                            const InputSet &set) const {
@@ -217,6 +216,8 @@ llvm::Error Evaluation::learnOriginal(const InputSet &set, Poison poison) {
   firstCaseSeconds =
       std::chrono::duration<double>(Deadline::Clock::now() - strengthStart)
           .count();
+  if (llvm::Error error = keepOriginal(set, poison))
+    return error;
   originalDeterministic = first == second;
   if (!originalDeterministic) {
     size_t at = 0;
@@ -310,7 +311,7 @@ llvm::Expected<bool> Evaluation::answerEarlier(const InputSet &set,
 }
 
 llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
-                                          bool twice) {
+                                          llvm::ArrayRef<RunOrder> again) {
   if (llvm::Error error = beginOriginal(set.answered ? 2 : 1))
     return std::move(error);
   if (set.shifted != placedShifted) {
@@ -319,8 +320,9 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
     placedShifted = set.shifted;
   }
   buffers->share(set);
-  // A dummy is none to be kept from knowing it, and known answers hold it.
-  buffers->drawPoison(dummy ? set.seed : random());
+  // Of this set of inputs wherever it comes again, so that what the original
+  // leaves alone is the same.
+  buffers->drawPoison(poisonKey ^ set.seed);
   if (llvm::Error error = buffers->forgetAnswer())
     return std::move(error);
   if (!originalKnown)
@@ -340,23 +342,31 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
   bool asksTruth = trueValues && wantsTruth && !set.special &&
                    !set.mayOverflow && !(set.exact && originalDeterministic) &&
                    (request.options.full || !set.shifted);
-  if (asksTruth)
+  if (asksTruth) {
+    if (llvm::Error error = begin("original-copy", 60e3 + helperSlackMs()))
+      return std::move(error);
     if (llvm::Error error =
             trueValues->prepare(*buffers, set, request.options.full))
       return std::move(error);
+  }
   usesClone = false;
   voted.clear();
   // What it decided once is decided by it: the original may be far off.
   if (asksTruth ||
       (trueValues && cloneDecides && !(set.exact && originalDeterministic))) {
+    if (llvm::Error error =
+            begin("original-clone-load", 60e3 + helperSlackMs()))
+      return std::move(error);
     auto ready = clone->prepare(*buffers);
     if (!ready)
       return ready.takeError();
     usesClone = *ready;
   }
-  auto before = buffers->hashReadOnly();
-  if (!before)
-    return before.takeError();
+  if (llvm::Error error = beginOriginal(1))
+    return std::move(error);
+  auto readOnly = buffers->hashReadOnly();
+  if (!readOnly)
+    return readOnly.takeError();
   if (llvm::Error error = launchOriginal(set, poison))
     return std::move(error);
   if (llvm::Error error = buffers->stashOutputs())
@@ -365,23 +375,22 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
   if (!dummy)
     if (llvm::Error error = buffers->maskStashes(maskKey))
       return std::move(error);
-  auto goesOn = runCandidateOn(set, poison, *before);
+  auto goesOn = runCandidateOn(set, poison, *readOnly);
   if (!goesOn || !*goesOn)
     return goesOn;
-  if (twice) {
-    // Nothing is compared before the second run: true values must not exist
-    // while a candidate runs.
+  // Nothing but hashes of what it gave itself is compared before the last run:
+  // true values must not exist while a candidate runs.
+  if (!again.empty())
     if (llvm::Error error = keepFirstRun())
       return std::move(error);
-    order = secondOrder;
-    goesOn = runCandidateOn(set, poison, *before);
-    order = ptx::BlockOrder::OfSchedule;
+  ranAgain = 0;
+  std::vector<uint64_t> secondHashes = firstHashes;
+  while (ranAgain < again.size() && secondHashes == firstHashes) {
+    RunOrder before = std::exchange(order, again[ranAgain++]);
+    goesOn = runCandidateOn(set, poison, *readOnly);
+    order = before;
     if (!goesOn || !*goesOn)
       return goesOn;
-  }
-  // Comparing may run the original once more, in the candidate's buffers.
-  std::vector<uint64_t> secondHashes;
-  if (twice) {
     auto hashes = buffers->hashWritten();
     if (!hashes)
       return hashes.takeError();
@@ -396,9 +405,11 @@ llvm::Expected<bool> Evaluation::validate(const InputSet &set, Poison poison,
                           : usesClone ? runClone()
                                       : llvm::Error::success())
     return std::move(error);
+  if (llvm::Error error = begin("original-compare", 60e3 + 2 * helperSlackMs()))
+    return std::move(error);
   goesOn = compareOutputs(set, poison, false);
-  if (goesOn && *goesOn && twice)
-    goesOn = compareRuns(set, poison, secondHashes);
+  if (goesOn && *goesOn && !again.empty())
+    goesOn = compareRuns(set, poison, secondHashes, again[ranAgain - 1]);
   if (trueValues) {
     trueValues->drop();
     if (llvm::Error error = clone->drop()) {
@@ -478,7 +489,7 @@ Evaluation::compareOne(const TaskBuffer &buffer, const InputSet &set,
       return asked.takeError();
     byClone = *asked;
     if (byClone) {
-      auto goesOn = compareClone(buffer, set, *byClone);
+      auto goesOn = compareClone(buffer, set, out, original, *byClone);
       if (!goesOn || !*goesOn)
         return goesOn;
     }
@@ -547,110 +558,9 @@ llvm::Expected<bool> Evaluation::compareOutputs(const InputSet &set,
   return compareConditioned(beyond, set, poison, candidateInStash);
 }
 
-/// Some inputs make every algorithm inexact: the variance of equal numbers is
-/// all rounding. An error beyond the bound is allowed where a few units of
-/// rounding in the *inputs* move the original's own result as far. One such
-/// move may leave a row by luck where it was (two scores that are nearly equal
-/// move together), so others are tried as long as luck could explain the error.
-llvm::Expected<bool>
-Evaluation::compareConditioned(llvm::ArrayRef<const TaskBuffer *> beyond,
-                               const InputSet &set, Poison poison,
-                               bool candidateInStash) {
-  constexpr unsigned mostMoves = 4;
-  constexpr double mostLuck = 64;
-  // Results as they were compared, and by how much the rows have moved.
-  struct Kept {
-    DevicePointer out, original, noise;
-    bool failing;
-  };
-  std::vector<Kept> kept;
-  std::vector<DevicePointer> extras;
-  auto extra = [&](uint64_t bytes) {
-    auto memory = buffers->extra(bytes);
-    if (memory)
-      extras.push_back(*memory);
-    return memory;
-  };
-  for (const TaskBuffer *buffer : beyond) {
-    auto copy = extra(buffer->extent);
-    if (!copy)
-      return copy.takeError();
-    if (llvm::Error error = helpers.copy(*copy, buffer->data, buffer->extent))
-      return std::move(error);
-    auto noise = extra(buffer->argument->numElements() / buffer->row() * 8);
-    if (!noise)
-      return noise.takeError();
-    kept.push_back({candidateInStash ? buffer->stash : *copy,
-                    candidateInStash ? *copy : buffer->stash, *noise, true});
-  }
-  for (unsigned move = 0; move < mostMoves; ++move) {
-    if (llvm::Error error = beginOriginal(2))
-      return std::move(error);
-    InputSet moved = set;
-    moved.perturb = set.conditioning;
-    moved.perturbSigns = move;
-    if (llvm::Error error = buffers->fill(moved, false))
-      return std::move(error);
-    if (llvm::Error error = buffers->poisonOutputs(poison))
-      return std::move(error);
-    if (llvm::Error error = launchOriginal(moved, poison))
-      return std::move(error);
-    bool anyFailing = false;
-    for (auto [buffer, one] : llvm::zip_equal(beyond, kept)) {
-      if (!one.failing)
-        continue;
-      FsrCompare compare = buffers->comparison(*buffer, one.out, one.original);
-      compare.mode = FsrBound;
-      std::optional<uint64_t> poisonBits = poisonOf(*buffer, poison);
-      compare.hasPoison = poisonBits.has_value();
-      compare.poison = poisonBits.value_or(0);
-      compare.ceiling = ceilingOf(*buffer, set);
-      compare.factor = factorOf(*buffer, set);
-      compare.tiny = tinyOf(*buffer, set);
-      FsrCompare rowsOf = compare;
-      rowsOf.out = 0;
-      if (llvm::Error error = helpers.rowMaximum(rowsOf, rowMaxima))
-        return std::move(error);
-      rowsOf.out = buffer->data;
-      if (llvm::Error error =
-              helpers.rowMaximum(rowsOf, one.noise, /*keep=*/move > 0))
-        return std::move(error);
-      compare.rowMaximum = rowMaxima;
-      compare.noise = one.noise;
-      auto difference = helpers.compare(compare);
-      if (!difference)
-        return difference.takeError();
-      auto byTruth = excused(*buffer, compare);
-      if (!byTruth)
-        return byTruth.takeError();
-      double worst = fsrDouble(difference->worst);
-      one.failing = difference->failing > *byTruth;
-      anyFailing |= one.failing;
-      // What rounding cannot explain at all, as a NaN, has no size.
-      bool mayBeLuck = worst > 1 && worst <= mostLuck;
-      if (one.failing && (!mayBeLuck || move + 1 == mostMoves))
-        return mismatch(*buffer, one.out, one.original, *difference, set);
-      if (!one.failing)
-        worstRatio = std::max(worstRatio, worst);
-    }
-    if (!anyFailing)
-      break;
-  }
-  conditioned = true;
-  if (llvm::Error error = helpers.synchronize())
-    return std::move(error);
-  for (DevicePointer memory : extras)
-    if (llvm::Error error = buffers->drop(memory))
-      return std::move(error);
-  // The inputs as they were: callers go on with them.
-  if (llvm::Error error = buffers->fill(set, false))
-    return std::move(error);
-  return true;
-}
-
 llvm::Expected<bool> Evaluation::validateSets(llvm::StringRef name,
                                               llvm::ArrayRef<InputSet> sets,
-                                              bool twice) {
+                                              llvm::ArrayRef<RunOrder> again) {
   if (sets.empty())
     return true;
   worstRatio = 0;
@@ -663,8 +573,8 @@ llvm::Expected<bool> Evaluation::validateSets(llvm::StringRef name,
   std::string words;
   bool demandsBits = true;
   for (size_t i = 0; i < sets.size(); ++i) {
-    auto goesOn =
-        validate(sets[i], i % 2 ? Poison::Plain : Poison::NaN, twice && i == 0);
+    auto goesOn = validate(sets[i], i % 2 ? Poison::Plain : Poison::NaN,
+                           i == 0 ? again : llvm::ArrayRef<RunOrder>());
     if (!goesOn || !*goesOn)
       return goesOn;
     if (!llvm::StringRef(words).contains(sets[i].words))
@@ -726,6 +636,31 @@ void Evaluation::describeRules() {
   result.evidence.bitExact = bound == 0;
 }
 
+/// Those of this rung; none where the task is not exact on any.
+std::vector<InputSet> Evaluation::exactSets() const {
+  bool anyFloat =
+      llvm::any_of(buffers->buffers(), [](const TaskBuffer &buffer) {
+        return isFloat(buffer.argument->element);
+      });
+  if (!task.work.exactOnIntegers || !anyFloat)
+    return {};
+  std::vector<InputSet> exact = inputs->exact();
+  if (!request.options.full && exact.size() > 1)
+    exact.erase(exact.begin() + 1, exact.end());
+  return exact;
+}
+
+llvm::Error Evaluation::learnEarly() {
+  std::vector<InputSet> sets = exactSets();
+  if (sets.empty())
+    sets = inputs->workload();
+  buffers->share(sets.front());
+  buffers->drawPoison(random());
+  if (llvm::Error error = buffers->forgetAnswer())
+    return error;
+  return learnOriginal(sets.front(), Poison::NaN);
+}
+
 llvm::Expected<bool> Evaluation::validateQuick() {
   describeRules();
   // Before the device runs it: a fault there may cost the context, and says
@@ -733,19 +668,11 @@ llvm::Expected<bool> Evaluation::validateQuick() {
   auto isSafe = validateBeside(/*inFull=*/false);
   if (!isSafe || !*isSafe)
     return isSafe;
-  bool anyFloat = false;
-  for (const TaskBuffer &buffer : buffers->buffers())
-    anyFloat = anyFloat || isFloat(buffer.argument->element);
-  if (task.work.exactOnIntegers && anyFloat) {
-    std::vector<InputSet> exact = inputs->exact();
-    if (!request.options.full && exact.size() > 1)
-      exact.erase(exact.begin() + 1, exact.end());
-    auto goesOn = validateSets("exact-inputs", exact, false);
-    if (!goesOn || !*goesOn)
-      return goesOn;
-  }
-  auto goesOn = validateSets("workload-inputs", inputs->workload(),
-                             /*twice=*/request.options.full);
+  auto goesOn = validateSets("exact-inputs", exactSets(), {});
+  if (!goesOn || !*goesOn)
+    return goesOn;
+  std::vector<RunOrder> again(request.options.full ? 1 : 0);
+  goesOn = validateSets("workload-inputs", inputs->workload(), again);
   if (!goesOn || !*goesOn)
     return goesOn;
   addCheck("guard-zones", true, "all of the above",
@@ -775,16 +702,20 @@ llvm::Expected<bool> Evaluation::validateQuick() {
   return true;
 }
 
+/// So few results that they tell of a narrower type only together.
+bool Evaluation::isFew(const TaskBuffer &buffer) const {
+  int64_t count = buffer.argument->numElements();
+  return isFloat(buffer.argument->element) && !task.work.movesOnly &&
+         count > 0 && (count < 64 || count / int64_t(buffer.row()) < 16);
+}
+
 /// One sum over many terms has an error of its own that hides a narrower type.
 /// Where zeros give zeros, a sum over few numbers among zeros has not.
 llvm::Expected<bool> Evaluation::validateSparse() {
   std::vector<InputSet> sets = inputs->sparse();
   bool anyFew = false;
   for (const TaskBuffer &buffer : buffers->buffers())
-    anyFew |= buffer.stash && isFloat(buffer.argument->element) &&
-              !task.work.movesOnly && buffer.argument->numElements() > 0 &&
-              (buffer.argument->numElements() < 64 ||
-               buffer.argument->numElements() / int64_t(buffer.row()) < 16);
+    anyFew |= buffer.stash && isFew(buffer);
   if (sets.empty() || !anyFew)
     return true;
   if (llvm::Error error = beginOriginal(1))
@@ -814,7 +745,21 @@ llvm::Expected<bool> Evaluation::validateSparse() {
     if (difference->failing)
       return true;
   }
-  return validateSets("few-terms", sets, false);
+  return validateSets("few-terms", sets, {});
+}
+
+/// One number of each row stands above the others: what is left out for being
+/// small shows where all but one are, and what a narrower type does to each row
+/// does not average out where it is the same for all.
+llvm::Expected<bool> Evaluation::validateDominated() {
+  bool anyFew = false;
+  for (const TaskBuffer &buffer : buffers->buffers())
+    anyFew |= buffer.stash && isFew(buffer);
+  std::vector<InputSet> sets = inputs->dominated(anyFew);
+  // Many equal numbers may make the original drift, which the clone knows.
+  for (InputSet &set : sets)
+    set.repeats |= !clone || !clone->whyNot().empty();
+  return validateSets("one-term-decides", sets, {});
 }
 
 /// NaN and infinities among the inputs.
@@ -823,7 +768,15 @@ llvm::Expected<bool> Evaluation::validateSpecial() {
   if (sets.empty())
     return true;
   if (task.work.finiteOnly.empty())
-    return validateSets("special-values", sets, false);
+    return validateSets("special-values", sets, {});
+  if (task.work.movesOnly && task.work.finiteOnly == comparisonsDecide) {
+    llvm::erase_if(sets, [](const InputSet &set) { return set.holdsNaN; });
+    auto goesOn = validateSets("special-values", sets, {});
+    if (goesOn && *goesOn)
+      result.evidence.checks.back().detail +=
+          "; no NaN: " + task.work.finiteOnly;
+    return goesOn;
+  }
   addCheck("special-values", true, "none with NaN or infinities",
            "where the original is NaN so is the candidate; the same infinities",
            "not tried: " + task.work.finiteOnly);
@@ -832,7 +785,7 @@ llvm::Expected<bool> Evaluation::validateSpecial() {
 
 llvm::Expected<bool> Evaluation::validateFull() {
   std::vector<InputSet> battery = inputs->battery();
-  auto goesOn = validateSets("input-battery", battery, false);
+  auto goesOn = validateSets("input-battery", battery, {});
   buffers->share(InputSet());
   if (!goesOn || !*goesOn)
     return goesOn;
@@ -845,6 +798,9 @@ llvm::Expected<bool> Evaluation::validateFull() {
                ? "read-only buffers of one type and shape at one address"
                : "no two read-only buffers of one type and shape may be one");
   goesOn = validateSparse();
+  if (!goesOn || !*goesOn)
+    return goesOn;
+  goesOn = validateDominated();
   if (!goesOn || !*goesOn)
     return goesOn;
   goesOn = validateSpecial();

@@ -42,10 +42,57 @@ Verdict verdictOf(ptx::FindingKind kind) {
   }
 }
 
-std::string describe(llvm::ArrayRef<ptx::Finding> findings) {
+/// What kernel `kernel` gets as its parameter of that number; empty where
+/// launches of the plan differ in it.
+std::string argumentOf(const ResolvedPlan &plan, llvm::StringRef kernel,
+                       size_t parameter) {
+  std::string name;
+  for (const ResolvedLaunch &launch : plan.launches) {
+    if (launch.kernel != kernel)
+      continue;
+    if (parameter >= launch.args.size() ||
+        (!name.empty() && name != launch.args[parameter]))
+      return "";
+    name = launch.args[parameter];
+  }
+  return name;
+}
+
+/// As `Finding::text`, in the words of the plan: parameters have their
+/// arguments' names, and a misalignment says what is proved.
+std::string textOf(ptx::Finding finding, const ResolvedPlan &plan,
+                   const KernelTask &task) {
+  constexpr llvm::StringLiteral opening = " (parameter ";
+  llvm::StringRef message = finding.message;
+  size_t at = message.find(opening), number = 0;
+  llvm::StringRef rest = at == llvm::StringRef::npos
+                             ? llvm::StringRef()
+                             : message.drop_front(at + opening.size());
+  if (rest.consumeInteger(10, number) || !rest.starts_with(")"))
+    return finding.text();
+  std::string name = argumentOf(plan, finding.kernel, number);
+  if (name.empty())
+    return finding.text();
+  std::string text =
+      (message.take_front(at) + " (argument " + name + rest).str();
+  auto argument = llvm::find_if(
+      task.arguments, [&](const Argument &one) { return one.name == name; });
+  if (finding.kind == ptx::FindingKind::Misaligned &&
+      argument != task.arguments.end() && argument->isBuffer)
+    text += llvm::formatv(
+        "; the task proves {0} to be aligned to {1} bytes and no more: a wider "
+        "access needs a test of the address, and another path",
+        name,
+        std::max<int64_t>(argument->alignment, byteSize(argument->element)));
+  finding.message = std::move(text);
+  return finding.text();
+}
+
+std::string describe(llvm::ArrayRef<ptx::Finding> findings,
+                     const ResolvedPlan &plan, const KernelTask &task) {
   std::string text;
   for (const ptx::Finding &finding : findings.take_front(mostFindingsTold))
-    text += (text.empty() ? "" : "\n") + finding.text();
+    text += (text.empty() ? "" : "\n") + textOf(finding, plan, task);
   if (findings.size() > mostFindingsTold)
     text += llvm::formatv("\nand {0} more findings",
                           findings.size() - mostFindingsTold)
@@ -117,8 +164,8 @@ llvm::Error Evaluation::launchVirtual(Who who) {
   if (who == Who::Original) {
     options.instructionBudget = originalBudget;
   } else {
-    options.schedule = schedule;
-    options.order = order;
+    options.schedule = order.schedule;
+    options.order = order.blocks;
     options.instructionBudget =
         candidateFactor * originalInstructions + candidateExtra;
   }
@@ -161,7 +208,12 @@ llvm::Error Evaluation::classifyFault(const BackendError &failure) {
                       "those of the original and {2} more: {3}",
                       candidateFactor * originalInstructions + candidateExtra,
                       candidateFactor, candidateExtra, text);
-  addCheck("virtual-device", false, "", "no findings",
+  if (found != report.findings.end()) {
+    std::string named = textOf(*found, request.plan, task);
+    if (size_t at = text.find(failure.detail); at != std::string::npos)
+      text.replace(at, failure.detail.size(), named);
+  }
+  addCheck("virtual-device", false, "-", "no findings",
            report.findings.empty() ? text : kindsOf(report.findings));
   finish(verdict, text);
   return llvm::Error::success();
@@ -190,7 +242,7 @@ llvm::Expected<bool> Evaluation::checkFindings(llvm::StringRef inputWords) {
   });
   if (report.findings.empty())
     return true;
-  return refuse(report.findings, inputWords, schedule);
+  return refuse(report.findings, inputWords, order.schedule);
 }
 
 bool Evaluation::refuse(llvm::ArrayRef<ptx::Finding> findings,
@@ -199,34 +251,51 @@ bool Evaluation::refuse(llvm::ArrayRef<ptx::Finding> findings,
                                   ptx::nameOf(seenUnder));
   addCheck("virtual-device", false, inputWords, "no findings",
            kindsOf(findings));
-  return finish(verdictOf(findings.front().kind), describe(findings) + how);
+  return finish(verdictOf(findings.front().kind),
+                describe(findings, request.plan, task) + how);
 }
 
-/// A correct kernel gives the same under every order of its warps.
+/// A correct kernel gives the same under every order of its warps and blocks:
+/// each is held against one run in lockstep, so any two that differ show.
 llvm::Expected<bool> Evaluation::validateSchedules() {
   std::vector<InputSet> sets = inputs->workload();
-  sets.resize(std::min<size_t>(sets.size(), 1));
+  sets.resize(1);
   wantsTruth = false;
+  std::vector<RunOrder> orders;
   // A race within a warp shows in most random schedules, not in each.
-  for (ptx::Schedule other :
-       {ptx::Schedule::SplitLanes, ptx::Schedule::SplitLanes,
-        ptx::Schedule::SplitLanes, ptx::Schedule::RandomWarps}) {
-    schedule = other;
-    auto goesOn = validateSets(("schedule-" + ptx::nameOf(other)).str(), sets,
-                               /*twice=*/true);
-    schedule = ptx::Schedule::Lockstep;
+  orders.insert(orders.end(), 6, {ptx::Schedule::SplitLanes});
+  orders.insert(orders.end(), 2, {ptx::Schedule::RandomWarps});
+  orders.push_back({ptx::Schedule::Lockstep, ptx::BlockOrder::Descending});
+  orders.push_back({ptx::Schedule::Lockstep, ptx::BlockOrder::Random});
+  auto goesOn = validateSets("orders", sets, orders);
+  if (!goesOn || !*goesOn)
+    return goesOn;
+  // Other bits, which floats that are added atomically explain: each of the
+  // rest keeps to the rule by itself.
+  for (const RunOrder &how : llvm::drop_begin(orders, ranAgain)) {
+    order = how;
+    goesOn = validate(sets[0], Poison::NaN, {});
+    order = RunOrder();
     if (!goesOn || !*goesOn)
       return goesOn;
   }
-  for (ptx::BlockOrder other :
-       {ptx::BlockOrder::Descending, ptx::BlockOrder::Random}) {
-    secondOrder = other;
-    auto goesOn = validateSets(("block-order-" + ptx::nameOf(other)).str(),
-                               sets, /*twice=*/true);
-    secondOrder = ptx::BlockOrder::OfSchedule;
-    if (!goesOn || !*goesOn)
-      return goesOn;
-  }
+  auto tell = [&](llvm::StringRef name, const RunOrder &how) {
+    addCheck(
+        name, true, sets[0].words,
+        candidateDeterministic ? "the same bits as in lockstep"
+                               : "within the rule; floats are added atomically",
+        llvm::formatv("runs: {0}",
+                      llvm::count_if(orders,
+                                     [&](auto &one) {
+                                       return one.schedule == how.schedule &&
+                                              one.blocks == how.blocks;
+                                     }))
+            .str());
+  };
+  tell("schedule-split-lanes", orders[0]);
+  tell("schedule-random-warps", orders[6]);
+  tell("block-order-descending", orders[8]);
+  tell("block-order-random", orders[9]);
   std::string detail;
   for (const auto &one : approximate)
     detail += (detail.empty() ? "approximate on a GPU: " : ", ") + one.first;
@@ -245,6 +314,50 @@ llvm::Expected<bool> Evaluation::validateSchedules() {
              "of an access",
              "");
   return true;
+}
+
+void Evaluation::noteCounters(const ptx::Counters &counters, std::string covers,
+                              bool isWhole) {
+  // Beyond that a double, and so JSON, is not exact.
+  auto natural = [](uint64_t value) {
+    return int64_t(std::min(value, uint64_t(1) << 53));
+  };
+  CountedWork counted;
+  counted.covers = std::move(covers);
+  counted.isWhole = isWhole;
+  counted.warpInstructions = natural(counters.warpInstructions);
+  counted.laneInstructions = natural(counters.laneInstructions);
+  counted.integer = natural(counters.integer);
+  counted.float16 = natural(counters.float16);
+  counted.float32 = natural(counters.float32);
+  counted.float64 = natural(counters.float64);
+  counted.special = natural(counters.special);
+  counted.conversion = natural(counters.conversion);
+  counted.control = natural(counters.control);
+  counted.memory = natural(counters.memory);
+  counted.barrier = natural(counters.barrier);
+  counted.shuffle = natural(counters.shuffle);
+  counted.tensor = natural(counters.tensor);
+  counted.atomic = natural(counters.atomic);
+  counted.flops16 = natural(counters.flops16);
+  counted.flops32 = natural(counters.flops32);
+  counted.flops64 = natural(counters.flops64);
+  counted.tensorFlops = natural(counters.tensorFlops);
+  counted.globalLoadBytes = natural(counters.globalLoadBytes);
+  counted.globalStoreBytes = natural(counters.globalStoreBytes);
+  counted.localBytes =
+      natural(counters.localLoadBytes + counters.localStoreBytes);
+  counted.globalRequests = natural(counters.globalRequests);
+  counted.globalSectors = natural(counters.globalSectors);
+  counted.uniqueSectors = natural(counters.uniqueSectors);
+  counted.sharedRequests = natural(counters.sharedRequests);
+  counted.bankCycles = natural(counters.bankCycles);
+  counted.branches = natural(counters.branches);
+  counted.divergentBranches = natural(counters.divergentBranches);
+  counted.atomicSerial = natural(counters.atomicSerial);
+  if (!result.profile)
+    result.profile.emplace();
+  result.profile->counted = std::move(counted);
 }
 
 /// In place of the race on a GPU: one launch each, and the model.
@@ -271,6 +384,8 @@ llvm::Expected<bool> Evaluation::model() {
     if (llvm::Error error = launch(who))
       return std::move(error);
     VirtualReport report = virtualDevice->takeReport();
+    if (who == Who::Candidate)
+      noteCounters(report.counters, "all blocks", /*isWhole=*/true);
     times[who == Who::Candidate] = report.microseconds;
     bounds[who == Who::Candidate] = report.bound;
   }
@@ -280,12 +395,17 @@ llvm::Expected<bool> Evaluation::model() {
   m.candidateMedianUs = times[1];
   m.speedup = m.speedupLow = m.speedupHigh = times[0] / times[1];
   result.measurement = m;
-  bool faster = m.speedup > 1;
+  bool faster = judge({m.speedup, m.speedup, m.speedup}, modelMargin) ==
+                Verdict::Accepted;
   std::string text = llvm::formatv(
       "{0}modelled, not measured: {1:f3}x; original {2:f2} us (bound by {3}), "
       "candidate {4:f2} us (bound by {5})",
       request.options.full ? "" : "a quick look, not validated in full; ",
       m.speedup, times[0], bounds[0], times[1], bounds[1]);
+  if (m.speedup > 1 && !faster)
+    text += llvm::formatv("; the model does not tell a gain of less than {0:f0}"
+                          " %",
+                          modelMargin * 100);
   finish(!faster                ? Verdict::NotFaster
          : request.options.full ? Verdict::Accepted
                                 : Verdict::Undecided,

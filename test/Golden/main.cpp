@@ -111,8 +111,10 @@ int main(int argc, char **argv) {
     llvm::outs() << makeProgram(seed);
     return 0;
   }
-  llvm::errs() << "usage: fsr-ptx-golden record FORMS OUT [--device=virtual] "
-                  "[--programs=N] | check FILE | compare FILE NEW | show FILE "
-                  "BEGIN | ptx FORMS FOLDER | program SEED\n";
-  return 2;
+  bool isHelp = command == "--help" || command == "-h";
+  (isHelp ? llvm::outs() : llvm::errs())
+      << "usage: fsr-ptx-golden record FORMS OUT [--device=virtual] "
+         "[--programs=N] | check FILE | compare FILE NEW | show FILE "
+         "BEGIN | ptx FORMS FOLDER | program SEED\n";
+  return isHelp ? 0 : 2;
 }

@@ -21,7 +21,11 @@ struct ShowOptions {
   bool source = false;
   std::string sourceOf;
   std::vector<std::string> diff; ///< None or two.
+  std::string trial;             ///< Whose trials are printed whole.
 };
+
+void printTrial(const Trial &trial, const TaskHistory &task,
+                llvm::raw_ostream &os);
 
 /// Shows the one task of `history` whose key begins with `prefix`.
 llvm::Error showTask(const StoreHistory &history, llvm::StringRef prefix,

@@ -45,6 +45,8 @@ public:
   void tree();
   /// The source of the candidate `name`, or of the best record.
   llvm::Expected<std::string> sourceOf(llvm::StringRef name);
+  /// All that is kept of the trials of the candidate `name`.
+  llvm::Error trialsOf(llvm::StringRef name);
 
 private:
   void head();
@@ -226,6 +228,24 @@ llvm::Expected<std::string> Shower::sourceOf(llvm::StringRef name) {
                    "candidate '" + name + "' has no source: " + why);
 }
 
+llvm::Error Shower::trialsOf(llvm::StringRef name) {
+  llvm::Expected<Place> place = parsePlace(name);
+  if (!place)
+    return place.takeError();
+  bool isAny = false;
+  if (auto found = answers.find(*place); found != answers.end())
+    for (const auto *list : {&found->second.trials, &found->second.others})
+      for (const Trial *one : *list) {
+        os << (isAny ? "\n" : "");
+        printTrial(*one, task, os);
+        isAny = true;
+      }
+  if (isAny)
+    return llvm::Error::success();
+  return makeError(ErrorKind::BadInput,
+                   "no trial of candidate '" + name + "' is in the store");
+}
+
 static llvm::Expected<const TaskHistory *> findTask(const StoreHistory &history,
                                                     llvm::StringRef prefix) {
   std::vector<const TaskHistory *> found;
@@ -270,6 +290,8 @@ llvm::Error fsr::showTask(const StoreHistory &history, llvm::StringRef prefix,
     }
     return llvm::Error::success();
   }
+  if (!options.trial.empty())
+    return shower.trialsOf(options.trial);
   if (options.source) {
     llvm::Expected<std::string> source = shower.sourceOf(options.sourceOf);
     if (!source)

@@ -52,6 +52,12 @@ cl::list<std::string>
          cl::desc("Print how the sources of two candidates differ"),
          cl::sub(show), cl::cat(category));
 
+cl::opt<std::string>
+    trial("trial", cl::value_desc("r1-s2"),
+          cl::desc("Print all that is kept of a candidate's trials: file, "
+                   "samples, conditions, evidence"),
+          cl::sub(show), cl::cat(category));
+
 cl::opt<std::string> from(cl::Positional, cl::desc("FROM"), cl::Optional,
                           cl::sub(merge), cl::cat(category));
 cl::opt<std::string> into(cl::Positional, cl::desc("INTO"), cl::Optional,
@@ -116,9 +122,11 @@ static int runShow() {
   options.source = source.getNumOccurrences() > 0;
   options.sourceOf = source;
   options.diff.assign(diff.begin(), diff.end());
-  if (options.diff.size() > 2 || (options.source && !options.diff.empty()))
+  options.trial = trial;
+  if (options.diff.size() > 2 ||
+      options.source + !options.diff.empty() + !options.trial.empty() > 1)
     return fail(makeError(ErrorKind::BadInput,
-                          "--diff once, or --source, and not both"));
+                          "--diff, --source or --trial, and one of them once"));
   if (llvm::Error error = showTask(*history, key, options, llvm::outs()))
     return fail(std::move(error));
   return 0;

@@ -53,7 +53,8 @@ private:
   Bench &bench;
   const CheckOptions &options;
   Build reference;
-  std::optional<Build> clone; ///< In f64.
+  std::optional<Build> clone;       ///< In f64.
+  std::optional<DevicePeaks> peaks; ///< Of this GPU.
 };
 
 } // namespace
@@ -109,6 +110,8 @@ static Check stageCheck(llvm::StringRef name, bool passed, llvm::StringRef rule,
 /// The rungs that the options ask for, and a measurement.
 llvm::Error Checker::evaluate(EvaluateRequest &request, Trial &trial) {
   request.options.full = options.full;
+  request.options.counters = true;
+  request.options.peaks = !peaks;
   llvm::Expected<EvaluateResult> result = bench.device->evaluate(request);
   if (!result)
     return result.takeError();
@@ -116,17 +119,28 @@ llvm::Error Checker::evaluate(EvaluateRequest &request, Trial &trial) {
   trial.message = std::move(result->message);
   trial.measurement = std::move(result->measurement);
   trial.evidence = std::move(result->evidence);
+  trial.profile = std::move(result->profile);
+  if (trial.profile && !peaks)
+    peaks = trial.profile->peaks;
+  else if (trial.profile)
+    trial.profile->peaks = peaks;
   trial.full =
       options.full && (trial.verdict == Verdict::Accepted || !options.measure);
   if (!options.full || trial.full || !isEqual(trial.verdict))
     return llvm::Error::success();
   // What lost its race was not looked at in full.
   request.options.measure = false;
+  request.options.peaks = false;
   result = bench.device->evaluate(request);
   if (!result)
     return result.takeError();
   trial.full = true;
   trial.evidence = std::move(result->evidence);
+  if (result->profile && result->profile->counted) {
+    if (!trial.profile)
+      trial.profile.emplace();
+    trial.profile->counted = result->profile->counted;
+  }
   if (!isEqual(result->verdict)) {
     trial.verdict = result->verdict;
     trial.message = std::move(result->message);
@@ -173,6 +187,12 @@ llvm::Expected<Trial> Checker::run(const Candidate &candidate,
   request.options.measure = options.measure;
   if (llvm::Error error = evaluate(request, trial))
     return std::move(error);
+  if (isEqual(trial.verdict)) {
+    if (!trial.profile)
+      trial.profile.emplace();
+    addInstructions(readInstructions(bench.toolkit, *built->build),
+                    *trial.profile);
+  }
   trial.evidence.toolchain = built->build->toolchain;
   trial.evidence.sandbox = built->build->sandbox;
   std::vector<Check> &checks = trial.evidence.checks;
@@ -188,30 +208,6 @@ llvm::Expected<Trial> Checker::run(const Candidate &candidate,
 //===----------------------------------------------------------------------===//
 // Output
 //===----------------------------------------------------------------------===//
-
-static void printChecks(llvm::ArrayRef<Check> checks, llvm::raw_ostream &os) {
-  constexpr size_t widest = 44;
-  size_t names = 5, inputs = 6;
-  for (const Check &check : checks) {
-    names = std::max(names, columnsOf(printable(check.name)));
-    inputs =
-        std::max(inputs, std::min(widest, columnsOf(printable(check.inputs))));
-  }
-  os << "  " << padded("check", names) << "  result  "
-     << padded("inputs", inputs) << "  rule; detail\n";
-  for (const Check &check : checks) {
-    std::string name = printable(check.name),
-                families = printable(check.inputs);
-    os << "  " << padded(name, names) << "  "
-       << coloured(os, check.passed ? Colour::Good : Colour::Bad,
-                   check.passed ? "passed" : "FAILED")
-       << "  " << padded(oneLine(families, widest), inputs) << "  "
-       << printable(check.rule);
-    if (!check.detail.empty())
-      os << "; " << printable(check.detail);
-    os << "\n";
-  }
-}
 
 static void print(const Trial &trial, llvm::raw_ostream &os) {
   os << parametersText(trial.parameters) << ": "
@@ -248,6 +244,9 @@ static void print(const Trial &trial, llvm::raw_ostream &os) {
     os << "\n";
   }
   printChecks(trial.evidence.checks, os);
+  if (trial.profile)
+    for (const std::string &text : describe(*trial.profile))
+      os << "  " << printable(text) << "\n";
 }
 
 static void print(const TaskStrength &strength, llvm::raw_ostream &os) {
@@ -324,7 +323,12 @@ int CheckReport::conclude(llvm::raw_ostream &os) const {
     os << count(isEqual) << " of " << trials.size() << " equal, "
        << (options.measure ? llvm::utostr(count(isAccepted)) + " accepted"
                            : std::string("not timed"))
-       << "\n";
+       << "\n"
+       << (strength || !count(isEqual)
+               ? ""
+               : "the task itself was not tested: its workload may be too "
+                 "weak to tell a wrong kernel; --strength tests it first, "
+                 "and ends with status 4 where it is\n");
   if (!weak.empty()) {
     os.flush();
     llvm::errs() << "fsr-tune: " << printable(task.name) << ": "

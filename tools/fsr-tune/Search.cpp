@@ -137,6 +137,9 @@ llvm::Expected<int> fsr::searchTask(const KernelTask &task,
         earlierUsd = forecast.cost.before.usd - (*client)->spent().usd;
         if (!options.quiet)
           progress.say(printable(task.name) + ": " + describe(forecast));
+      },
+      [&](const Build &build) {
+        return readInstructions(bench->toolkit, build);
       }};
   progress.begin(progressSubject(
       task.name, options.search,

@@ -49,14 +49,11 @@ cl::opt<std::string> plan("plan", cl::value_desc("FILE"),
                           cl::desc("The launch plan of a CANDIDATE.cu, as JSON "
                                    "(default CANDIDATE.json)"),
                           cl::sub(check), cl::cat(category));
-enum class Rung { Quick, Full };
-cl::opt<Rung> rung("rung", cl::init(Rung::Full), cl::desc("How far to go:"),
-                   cl::values(clEnumValN(Rung::Quick, "quick",
-                                         "What every candidate of a search "
-                                         "meets first"),
-                              clEnumValN(Rung::Full, "full",
-                                         "The whole ladder (default)")),
-                   cl::sub(check), cl::cat(category));
+cl::opt<std::string>
+    rung("rung", cl::init("full"), cl::value_desc("quick|full"),
+         cl::desc("How far to go: quick, what every candidate of a search "
+                  "meets first; or full, the whole ladder (default)"),
+         cl::sub(check), cl::cat(category));
 cl::opt<bool> strength("strength",
                        cl::desc("Test the task itself first, by dummies"),
                        cl::sub(check), cl::cat(category));
@@ -259,7 +256,10 @@ static llvm::Expected<int> runCheckCommand(const KernelTask &task) {
   options.allowUnsandboxed = allowUnsandboxed;
   options.seed = seed;
   options.measure = !noTiming;
-  options.full = rung == Rung::Full;
+  if (rung != "quick" && rung != "full")
+    return makeError(ErrorKind::BadInput,
+                     "option rung: got '" + rung + "', wanted quick or full");
+  options.full = rung == "full";
   options.strength = strength;
   options.json = json;
   for (llvm::StringRef one : fixed) {

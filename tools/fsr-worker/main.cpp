@@ -5,8 +5,8 @@
 // machine: `compile` takes LLM text through NVRTC in a sandbox, `device` runs
 // kernels; both speak frames on standard input and output, and are started by
 // FSR. `tool` holds a program of the toolkit to its files. `replay` is a
-// `device` that starts itself under compute-sanitizer. `run` is for people: one
-// kernel on the virtual device.
+// `device` that starts itself under compute-sanitizer or ncu. `run` is for
+// people: one kernel on the virtual device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,6 +18,7 @@
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <ctime>
@@ -49,6 +50,33 @@ static std::string findSanitizer() {
   }
   return fsr::findOnPath("compute-sanitizer");
 }
+
+/// On PATH, else in the toolkit, or where its own package puts it: the newest.
+static std::string findProfiler() {
+  if (std::string onPath = fsr::findOnPath("ncu"); !onPath.empty())
+    return onPath;
+  std::string newest;
+  auto lookIn = [&](const std::string &folder, llvm::StringRef prefix) {
+    std::error_code code;
+    for (llvm::sys::fs::directory_iterator at(folder, code), end;
+         !code && at != end; at.increment(code)) {
+      std::string tool = at->path() + "/ncu";
+      if (llvm::sys::path::filename(at->path()).starts_with(prefix) &&
+          llvm::sys::fs::can_execute(tool) && tool > newest)
+        newest = tool;
+    }
+  };
+  if (llvm::Expected<fsr::Toolkit> toolkit = fsr::findToolkit()) {
+    if (llvm::sys::fs::can_execute(toolkit->root + "/bin/ncu"))
+      return toolkit->root + "/bin/ncu";
+    lookIn(toolkit->root, "nsight-compute");
+  } else {
+    llvm::consumeError(toolkit.takeError());
+  }
+  if (newest.empty())
+    lookIn("/opt/nvidia/nsight-compute", "");
+  return newest;
+}
 #endif
 
 int main(int argc, char **argv) {
@@ -60,7 +88,7 @@ int main(int argc, char **argv) {
     return fsr::toolWorkerMain(argc, argv);
 #ifdef FSR_HAVE_DEVICE_WORKER
   if (mode == "device")
-    return fsr::deviceWorkerMain(argc, argv, findSanitizer());
+    return fsr::deviceWorkerMain(argc, argv, findSanitizer(), findProfiler());
   if (mode == "replay")
     return fsr::replayWorkerMain(argc, argv);
   if (mode == "run")

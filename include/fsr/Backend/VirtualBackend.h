@@ -59,6 +59,8 @@ public:
   virtual void forgetReads() = 0;
   virtual llvm::Error forRead(DevicePointer pointer, uint64_t bytes,
                               ptx::VirtualGpu::Visit visit) = 0;
+  virtual llvm::Expected<uint8_t *> view(DevicePointer pointer, uint64_t bytes,
+                                         bool writes) = 0;
 };
 
 /// Opens a virtual device that is `chip`; empty: sm_90. Errors: a chip that is

@@ -106,6 +106,11 @@ struct WorkEstimate {
   std::string finiteOnly;
 };
 
+/// A reason for `WorkEstimate::finiteOnly` that speaks of NaN alone where
+/// nothing is computed: infinities compare as any number does.
+inline constexpr llvm::StringLiteral comparisonsDecide =
+    "comparisons of floats decide which way the original goes";
+
 /// How the elements of one buffer are made, by element index and seed.
 /// Text form, as in the attribute `fsr.workload`: "normal(3, 5)". Families:
 /// normal(mean, deviation), uniform(low, high), loguniform(low, high),
@@ -115,7 +120,8 @@ struct WorkEstimate {
 /// value), shiftednormal(low, high, deviation), shifteduniform(low, high,
 /// half), sines(low, high), zipf(low, high), sorted(low, high), reversed(low,
 /// high), gram(rows), drifting(mean, deviation), specials(nans, infinities),
-/// peaks(value, apart), masked(value), scaled(low, high).
+/// peaks(value, apart), masked(value), scaled(low, high), dominated(low,
+/// high, spread).
 /// docs/formats/task.md says what each is.
 struct FillRecipe {
   std::string family = "normal";

@@ -37,6 +37,10 @@ RatioInterval pairedRatio(llvm::ArrayRef<double> original,
 /// and twice as much on a device that is noisy.
 double acceptanceMargin(double noiseFloor);
 
+/// What a modelled gain must exceed: a model of time tells no smaller
+/// difference (docs/design/virtual-device.md, "Time").
+constexpr double modelMargin = 0.10;
+
 /// The verdict of a finished race: Accepted where the interval's lower end
 /// exceeds 1 + margin, NotFaster where its upper end is below that, else
 /// Undecided.

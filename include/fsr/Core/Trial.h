@@ -11,6 +11,7 @@
 #define FSR_CORE_TRIAL_H
 
 #include "fsr/Core/Candidate.h"
+#include "fsr/Core/Profile.h"
 
 namespace fsr {
 
@@ -130,6 +131,9 @@ struct Trial {
   /// Digest of its code and launches without names and comments: trials that
   /// share it run the same. Empty where there is no code.
   std::string code;
+  /// Of one that was the best of its search when it ended; of any that was
+  /// checked by hand.
+  std::optional<Profile> profile;
 
   /// Task, source, parameters, and whether modelled: the name under which a
   /// trial is reused.
@@ -155,8 +159,9 @@ struct Record {
   std::string fatbin; ///< Bytes: the cubin and its PTX.
   Measurement measurement;
   Evidence evidence;
-  std::string message; ///< As in its trial; the same of `code`.
+  std::string message; ///< As in its trial; the same of the next two.
   std::string code;
+  std::optional<Profile> profile;
   std::string provider; ///< Of the LLM: "exchange", "openai:MODEL".
   int64_t round = 0, slot = 0;
 

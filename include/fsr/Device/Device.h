@@ -72,10 +72,14 @@ struct EvaluateOptions {
   /// the evidence is worth nothing. For studies of the race.
   bool raceOnly = false;
   int64_t maxPairs = 128;
-  /// Of the quick rung, which is a few pairs else: so many, to rank what is
-  /// close together.
+  /// Of the quick rung, which is a few pairs else: so many, at most 4096, to
+  /// rank what is close together.
   int64_t quickPairs = 0;
   double gpuSeconds = 0; ///< 0: no limit.
+  /// Of one that is accepted on a GPU: what the GPU's own counters say of it.
+  bool counters = false;
+  /// How fast the GPU itself is, unless the candidate is wrong.
+  bool peaks = false;
 };
 
 struct EvaluateRequest {
@@ -119,8 +123,11 @@ struct EvaluateResult {
   std::string message;
   std::optional<Measurement> measurement;
   Evidence evidence;
+  /// What was counted on the way; no verdict rests on it.
+  std::optional<Profile> profile;
   /// Where the time went, from one word of the worker to the next; of the last
-  /// try. Seen from this side: a worker does not tell it.
+  /// try. Seen from this side: a worker does not tell it. Phases of one name in
+  /// a row are one, and so is what a worker begins beyond a few thousand.
   std::vector<PhaseTime> phases;
 };
 

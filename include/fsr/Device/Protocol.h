@@ -13,12 +13,12 @@
 //       -> {"event":"done"}
 //   {"op":"evaluate","task":{…},"reference":H,"candidate":H,
 //    "reference_ptx":H?,"candidate_ptx":H?,"clone":H?,"plan":{…},
-//    "seed":"hex","full":true,"measure":true,"max_pairs":128,"gpu_seconds":0,
-//    "confirm":true?,"race_only":true?,
+//    "seed":"hex","full":true,"measure":true,"max_pairs":128,
+//    "quick_pairs":N?,"gpu_seconds":0,"confirm":true?,"race_only":true?,
 //    "reference_resources":[…]?,"candidate_resources":[…]?}
 //       -> any number of {"event":"started","phase":P,"deadline_ms":N}
 //       -> {"event":"result","verdict":V,"message":M,"measurement":{…}?,
-//           "evidence":{…}}
+//           "evidence":{…},"profile":{…}?}
 //   {"op":"strength","task":{…},"reference":H,"seed":"hex"}
 //       -> any number of {"event":"started","phase":P,"deadline_ms":N}
 //       -> {"event":"strength","dummies":[…]}
@@ -84,8 +84,19 @@ ErrorKind parseWireErrorKind(llvm::StringRef name);
 /// line feed, at most `maxBytes` and whole in UTF-8.
 std::string scrubPeerText(llvm::StringRef text, size_t maxBytes = 4096);
 
+/// Whose doing it is what goes wrong in a phase hangs on how its name begins.
+constexpr llvm::StringLiteral originalPhase = "original";
+constexpr llvm::StringLiteral candidatePhase = "candidate";
+/// No code of the candidate runs in it.
+inline bool isPhaseOfTheOriginal(llvm::StringRef phase) {
+  return phase.starts_with(originalPhase);
+}
+
 /// What a reader accepts of a peer.
 constexpr int64_t maxWireSamples = 100000;
+constexpr int64_t maxQuickPairs = 4096;
+/// Events of one request; each timed launch has one of its own.
+constexpr unsigned mostWireEvents = 500000;
 constexpr size_t maxWireChecks = 1000;
 constexpr int64_t maxWireDeadlineMs = 600000;
 

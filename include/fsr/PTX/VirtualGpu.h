@@ -133,7 +133,7 @@ struct ChosenBlock {
 struct LaunchOptions {
   Schedule schedule = Schedule::Lockstep;
   BlockOrder order = BlockOrder::OfSchedule;
-  /// What runs, each block once; none: all. The others are as if they had not
+  /// What runs, each thread once; none: all. The others are as if they had not
   /// come to their turn yet, and the block ends without the other threads:
   /// for kernels whose blocks, or threads, do not look at one another.
   std::vector<ChosenBlock> blocks;
@@ -201,6 +201,11 @@ public:
   virtual llvm::Error fill(uint64_t address, uint32_t pattern, unsigned width,
                            uint64_t count) = 0;
   virtual llvm::Error copy(uint64_t to, uint64_t from, uint64_t bytes) = 0;
+  /// Where the host finds the bytes, until the allocation is released, for work
+  /// on them in place. With `writes` they count as written by it from here on,
+  /// all of them.
+  virtual llvm::Expected<uint8_t *> view(uint64_t address, uint64_t bytes,
+                                         bool writes) = 0;
   /// Makes the range read-only for kernels, or writable again.
   virtual llvm::Error setConst(uint64_t address, bool isConst) = 0;
   /// Says whether the bytes are data, which another run of the launch may find

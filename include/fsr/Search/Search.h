@@ -110,7 +110,16 @@ struct SearchServices {
   std::function<void(const SearchEvent &)> observer;
   /// Called once at the most, before the first request.
   std::function<void(const SearchForecast &)> forecast = {};
+  /// What a build's machine code consists of; may be empty. Called for what
+  /// becomes the best; an error is a line of its profile.
+  std::function<llvm::Expected<std::vector<InstructionMix>>(const Build &)>
+      readInstructions = {};
 };
+
+/// Adds to `profile` what a build's machine code consists of, or why that is
+/// not known.
+void addInstructions(llvm::Expected<std::vector<InstructionMix>> mixes,
+                     Profile &profile);
 
 /// Why a search ended.
 enum class SearchStop {

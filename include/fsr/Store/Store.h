@@ -8,6 +8,7 @@
 //   talks/<task key>/r<round>-s<slot>/         requests and answers
 //   tasks/<task key>.json                      the tasks themselves
 //   spending/<task key>/<run>.jsonl            what answers cost; kept by LLM
+//   peaks/<digest>.json                        how fast GPUs of a model are
 //   searches/<task key>.json                   of a search that has not ended
 //
 // A record is staged and renamed once, so two writers are safe and a kill
@@ -73,6 +74,13 @@ public:
   /// made again. Whether it is about the task as it is now is the caller's.
   virtual llvm::Expected<std::optional<TaskStrength>>
   findStrength(llvm::StringRef taskKey, bool isModelled) = 0;
+  /// What GPUs of a model reach under a driver in a test of themselves; a
+  /// cache, with nothing in it that names one of them.
+  virtual llvm::Error addPeaks(llvm::StringRef device, llvm::StringRef driver,
+                               const DevicePeaks &peaks) = 0;
+  /// Nothing where that was not measured, or is damaged.
+  virtual std::optional<DevicePeaks> findPeaks(llvm::StringRef device,
+                                               llvm::StringRef driver) = 0;
   /// The first whole talk of a round and slot stays; a damaged one is moved
   /// aside, to a name that is never read.
   virtual llvm::Error addTalk(const Talk &talk) = 0;

@@ -49,6 +49,9 @@ private:
 /// goodbye, and for that 200 ms. A signal that was ignored stays ignored.
 void endOnInterrupt(std::function<void()> beforeEnd);
 
+/// Ends the process in the same order, goodbye left out, from any thread.
+[[noreturn]] void endInOrder(int status);
+
 } // namespace fsr
 
 #endif // FSR_SUPPORT_INTERRUPT_H

@@ -42,6 +42,9 @@ std::string parametersText(const Parameters &parameters);
 /// "16: 2 accepted, 14 undecided", in the order of the verdicts; "none".
 std::string countsText(const std::vector<Trial> &trials);
 
+/// A table: name, result, inputs, and the rule with what was seen.
+void printChecks(llvm::ArrayRef<Check> checks, llvm::raw_ostream &os);
+
 Colour colourOf(Verdict verdict);
 
 /// `text` filled with blanks to `columns`, counted in characters.

@@ -23,6 +23,7 @@ namespace fsr {
 struct Toolkit {
   std::string root;
   std::string ptxas, fatbinary; ///< Paths; empty where not there.
+  std::string disassembler;     ///< nvdisasm, of the toolkit or on PATH.
   std::string nvrtcLibrary;     ///< Path; empty where not there.
   std::string includeFolder;
 };
@@ -93,6 +94,16 @@ llvm::Expected<Build> assemblePtx(const Toolkit &toolkit, llvm::StringRef ptx,
 /// One fat binary with the cubin and its PTX.
 llvm::Expected<std::string> makeFatbin(const Toolkit &toolkit,
                                        const Build &build);
+
+/// What the machine code of each of a build's kernels consists of, by nvdisasm;
+/// it is held as what compiles an LLM's text is. An error says in one line why
+/// that is not known: no nvdisasm, or it does not read this code.
+llvm::Expected<std::vector<InstructionMix>>
+readInstructions(const Toolkit &toolkit, const Build &build);
+
+/// Parses what `nvdisasm -c` prints; one entry a function, in the order of the
+/// text. Any text is taken.
+std::vector<InstructionMix> parseSass(llvm::StringRef text);
 
 /// PTX without comments, debug information and the names that its author
 /// chose.

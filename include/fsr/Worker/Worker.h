@@ -19,9 +19,10 @@
 
 namespace fsr {
 
-/// How a candidate that won is looked at by compute-sanitizer.
+/// How a candidate that won is looked at by compute-sanitizer, and by ncu.
 struct SanitizerSetup {
   std::string tool;              ///< Its path; empty: it is not installed.
+  std::string profiler;          ///< Likewise, of ncu.
   std::vector<std::string> self; ///< This program, as it is started.
   std::string device;            ///< "cuda:0"
   std::chrono::milliseconds limit{60000}; ///< Of one tool.
@@ -35,11 +36,13 @@ int serveDevice(Backend &backend, int in, int out,
                 const SanitizerSetup *sanitizer = nullptr, bool asGpu = false);
 
 /// The body of `fsr-worker device [--device=DEVICE] [--as-gpu]`, given its
-/// whole command line and where compute-sanitizer is. What cannot be opened is
-/// answered to the peer's hello, and status 1.
-int deviceWorkerMain(int argc, char **argv, std::string sanitizer = "");
+/// whole command line and where compute-sanitizer and ncu are. What cannot be
+/// opened is answered to the peer's hello, and status 1.
+int deviceWorkerMain(int argc, char **argv, std::string sanitizer = "",
+                     std::string profiler = "");
 
-/// The body of `fsr-worker replay FILE [--device=DEVICE]`.
+/// The body of `fsr-worker replay FILE [--device=DEVICE]`. A worker that starts
+/// it adds `--while-locked=LOCK`, and may be gone before it has ended.
 int replayWorkerMain(int argc, char **argv);
 /// One launch of what the file describes.
 llvm::Error replayOnce(Backend &backend, llvm::StringRef path);

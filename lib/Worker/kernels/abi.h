@@ -54,7 +54,8 @@ enum FsrFamily {
   FsrSpecials,
   FsrPeaks,
   FsrMasked,
-  FsrScaled
+  FsrScaled,
+  FsrDominated
 };
 
 enum FsrMode { FsrBits, FsrValue, FsrBound };
@@ -62,10 +63,10 @@ enum FsrMode { FsrBits, FsrValue, FsrBound };
 struct FsrFill {
   FsrU64 to, count, seed;
   FsrU64 other; // Seed of what `changed` and `kept` are of.
-  FsrU64 row;   // Elements a row, for families that look at rows.
+  FsrU64 row;   // Elements a row, for the families that have rows.
+  FsrU64 turn;  // Which signs `perturb` has, from 0 to 7.
   double a, b, c;
   double perturb; // Each value is scaled by 1 + or - this.
-  FsrU64 signs;   // Which choice of these signs, of 32.
   double changed; // Share of the elements that are as under another seed.
   double kept;    // Share of the elements that are not zero; 0: all.
   FsrU32 element, family;
@@ -133,6 +134,7 @@ struct FsrJudge {
 
 struct FsrJudgement {
   FsrU64 compared, failing, outside, unknown;
+  FsrU64 lost;  // The original has them to 10 bits, the candidate not to one.
   FsrU64 first; // Index of the first failing element; all ones: none.
   FsrU64 worst; // Bits of the largest error over what is allowed.
   // Of those that pass, likewise.

@@ -136,6 +136,15 @@ FSR_DEVICE double fsrToDouble(FsrU64 bits, FsrU32 element) {
   }
 }
 
+// Towards zero; what does not fit becomes the nearest that does, a NaN zero.
+FSR_DEVICE FsrI64 fsrToInteger(double value) {
+  if (value >= 9223372036854775808.0)
+    return 0x7FFFFFFFFFFFFFFFll;
+  if (value <= -9223372036854775808.0)
+    return -0x7FFFFFFFFFFFFFFFll - 1;
+  return value == value ? (FsrI64)value : 0;
+}
+
 FSR_DEVICE FsrU64 fsrFromDouble(double value, FsrU32 element) {
   switch (element) {
   case FsrI1:
@@ -144,7 +153,7 @@ FSR_DEVICE FsrU64 fsrFromDouble(double value, FsrU32 element) {
   case FsrInt16:
   case FsrInt32:
   case FsrInt64:
-    return (FsrU64)(FsrI64)value;
+    return (FsrU64)fsrToInteger(value);
   case FsrF16:
     return fsrToHalf((float)value);
   case FsrBF16:

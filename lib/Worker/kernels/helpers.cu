@@ -10,6 +10,10 @@
 #define FSR_KERNEL(name) extern "C" __global__ void name
 #define FSR_THREAD ((unsigned long long)blockIdx.x * blockDim.x + threadIdx.x)
 #define FSR_THREADS ((unsigned long long)gridDim.x * blockDim.x)
+#define FSR_EACH(i, n) for (FsrU64 i = FSR_THREAD; i < (n); i += FSR_THREADS)
+#define FSR_EACH_WARP(i, n)                                                    \
+  for (FsrU64 i = FSR_THREAD / FSR_LANES; i < (n);                             \
+       i += FSR_THREADS / FSR_LANES)
 #define FSR_LANE (threadIdx.x & 31u)
 #define FSR_LANES 32u
 

@@ -3,13 +3,14 @@
 //
 // The bodies of the worker's helper kernels: fill, poison, guard zones, hash,
 // mask, row maximum, compare, play, widen, row error, judge, flush, spin, stamp.
-// nvcc compiles them through helpers.cu to the PTX that is committed beside; the
-// unit tests compile the same text for the host, as one thread of one warp of one
-// lane. The includer defines
+// nvcc compiles them through helpers.cu to the PTX that is committed beside;
+// HostHelpers.cpp compiles the same text for the host, where the device is a
+// virtual one, and so do the unit tests. The includer defines
 //
 //   FSR_KERNEL(name)         how a kernel's head begins
 //   FSR_DEVICE               how a function's head begins
-//   FSR_THREAD, FSR_THREADS  index and number of threads, 64-bit
+//   FSR_EACH(i, n)           the head of a loop over this thread's of 0..n-1
+//   FSR_EACH_WARP(i, n)      likewise of this warp's; n may have operators
 //   FSR_LANE, FSR_LANES      index and number of lanes in a warp
 //   fsrWarpMax, fsrAtomicAdd (also of a double), fsrAtomicMin, fsrAtomicMax,
 //   fsrClock, fsrNanos, fsrMultiprocessor, fsrLog, fsrExp, fsrSqrt, fsrCosPi (each
@@ -120,7 +121,9 @@ FSR_DEVICE FsrU64 fsrElementBits(FsrFill f, FsrU64 index) {
   if (f.changed > 0 && (double)fsrPhilox(f.other, index, 6).w[0] <
                            f.changed * 4294967296.0)
     f.seed = f.other;
-  if (f.kept > 0 && !((double)fsrPhilox(f.other, index, 6).w[0] <
+  // The ends are kept: they are where an element is forgotten.
+  if (f.kept > 0 && index != 0 && index + 1 != f.count &&
+      !((double)fsrPhilox(f.other, index, 6).w[0] <
                       f.kept * 4294967296.0))
     return 0;
   FsrWords random = fsrPhilox(f.seed, index, 0);
@@ -200,14 +203,18 @@ FSR_DEVICE FsrU64 fsrElementBits(FsrFill f, FsrU64 index) {
     break;
   }
   case FsrScaled: {
-    FsrWords drawn = fsrPhilox(f.seed, index / f.row, 7);
+    FsrU64 row = index / f.row;
+    FsrWords drawn = fsrPhilox(f.seed, row, 7);
     double u;
     fsrUnit(drawn.w[0], drawn.w[1], &u);
     double low = fsrLog(f.a), high = fsrLog(f.b);
     continuous = true;
     one.family = FsrNormal;
     one.a = 0;
-    one.b = fsrExp(low + (high - low) * u);
+    // A mean over rows shows whether the first and the last are in it.
+    bool isEnd = row == 0 || row + 1 == f.count / f.row;
+    double most = high - 11 < low ? low : high - 11; // e^11 is 2^16.
+    one.b = isEnd ? f.b : fsrExp(low + (most - low) * u);
     break;
   }
   case FsrMasked: {
@@ -246,9 +253,9 @@ FSR_DEVICE FsrU64 fsrElementBits(FsrFill f, FsrU64 index) {
     break;
   }
   case FsrZipf: {
+    FsrU64 low = (FsrU64)fsrToInteger(f.a);
     FsrI64 integer =
-        (FsrI64)f.a +
-        (FsrI64)fsrZipf(random, (FsrU64)((FsrI64)f.b - (FsrI64)f.a) + 1);
+        (FsrI64)(low + fsrZipf(random, (FsrU64)fsrToInteger(f.b) - low + 1));
     if (!fsrIsFloat(f.element))
       return f.element == FsrI1 ? (FsrU64)(integer != 0) : (FsrU64)integer;
     value = (double)integer;
@@ -280,9 +287,10 @@ FSR_DEVICE FsrU64 fsrElementBits(FsrFill f, FsrU64 index) {
       value = (random.w[1] & 1) ? 1 : -1;
     break;
   case FsrIntegers: {
-    FsrU64 span = (FsrU64)((FsrI64)f.b - (FsrI64)f.a) + 1;
+    FsrU64 low = (FsrU64)fsrToInteger(f.a);
+    FsrU64 span = (FsrU64)fsrToInteger(f.b) - low + 1;
     FsrU64 bits = ((FsrU64)random.w[0] << 32) | random.w[1];
-    FsrI64 integer = (FsrI64)f.a + (FsrI64)(span ? bits % span : bits);
+    FsrI64 integer = (FsrI64)(low + (span ? bits % span : bits));
     if (!fsrIsFloat(f.element))
       return f.element == FsrI1 ? (FsrU64)(integer != 0) : (FsrU64)integer;
     value = (double)integer;
@@ -296,6 +304,19 @@ FSR_DEVICE FsrU64 fsrElementBits(FsrFill f, FsrU64 index) {
     FsrWords place = fsrPhilox(f.seed, row, 1);
     FsrU64 hot = (((FsrU64)place.w[0] << 32) | place.w[1]) % f.row;
     value = index - row * f.row == hot ? f.a : 0;
+    break;
+  }
+  case FsrDominated: {
+    // Noise in the last half of a value's bits: a narrower type hardly sees
+    // it, and sums do not always round the same way.
+    FsrU64 row = index / f.row;
+    FsrWords place = fsrPhilox(f.seed, row, 1);
+    FsrU64 hot = (((FsrU64)place.w[0] << 32) | place.w[1]) % f.row;
+    double u, share;
+    fsrUnit(random.w[0], random.w[1], &u);
+    fsrUnit(place.w[2], place.w[3], &share);
+    if (index - row * f.row != hot)
+      value = -(fsrDrawnOnce(f) + f.c * share) * (1 + (2 * u - 1) / 8192);
     break;
   }
   case FsrAlternating:
@@ -326,18 +347,18 @@ FSR_DEVICE FsrU64 fsrElementBits(FsrFill f, FsrU64 index) {
     value = f.element == FsrF64 ? fsrContinuous<double>(one, random)
                                 : fsrContinuous<float>(one, random);
   if (f.perturb != 0)
-    value *= (random.w[3] >> f.signs) & 1 ? 1 + f.perturb : 1 - f.perturb;
+    value *= ((random.w[3] >> f.turn) & 1) ? 1 + f.perturb : 1 - f.perturb;
   return fsrFromDouble(value, f.element);
 }
 
 FSR_KERNEL(fsr_fill)(FsrFill f) {
   FsrU32 size = fsrSize(f.element);
-  for (FsrU64 i = FSR_THREAD; i < f.count; i += FSR_THREADS)
+  FSR_EACH(i, f.count)
     fsrStore(f.to, i, size, fsrElementBits(f, i));
 }
 
 FSR_KERNEL(fsr_poison)(FsrU64 to, FsrU64 count, FsrU32 size, FsrU64 bits) {
-  for (FsrU64 i = FSR_THREAD; i < count; i += FSR_THREADS)
+  FSR_EACH(i, count)
     fsrStore(to, i, size, bits);
 }
 
@@ -350,7 +371,7 @@ FSR_DEVICE FsrU8 fsrGuardByte(FsrU64 address, FsrU32 word) {
 }
 
 FSR_KERNEL(fsr_guard_set)(FsrU64 from, FsrU64 bytes, FsrU32 word) {
-  for (FsrU64 i = FSR_THREAD; i < bytes; i += FSR_THREADS)
+  FSR_EACH(i, bytes)
     *(FsrU8 *)(from + i) = fsrGuardByte(from + i, word);
 }
 
@@ -360,7 +381,7 @@ FSR_KERNEL(fsr_guard_check)(FsrU64 from, FsrU64 bytes, FsrU32 word,
                             FsrU64 result) {
   FsrU64 *answer = (FsrU64 *)result;
   FsrU64 changed = 0;
-  for (FsrU64 i = FSR_THREAD; i < bytes; i += FSR_THREADS)
+  FSR_EACH(i, bytes)
     if (*(const FsrU8 *)(from + i) != fsrGuardByte(from + i, word)) {
       ++changed;
       fsrAtomicMin(answer + 1, i);
@@ -384,7 +405,7 @@ FSR_DEVICE FsrU64 fsrMix(FsrU64 x) {
 // and not on that of the threads. `result` is cleared before.
 FSR_KERNEL(fsr_hash)(FsrU64 from, FsrU64 count, FsrU32 size, FsrU64 result) {
   FsrU64 sum = 0;
-  for (FsrU64 i = FSR_THREAD; i < count; i += FSR_THREADS)
+  FSR_EACH(i, count)
     sum += fsrMix(fsrMix(fsrLoad(from, i, size) + 0x9E3779B97F4A7C15ull) ^
                   fsrMix(i + 1));
   if (sum)
@@ -393,7 +414,7 @@ FSR_KERNEL(fsr_hash)(FsrU64 from, FsrU64 count, FsrU32 size, FsrU64 result) {
 
 // XOR with a key stream, 16 bytes a call; twice is the identity.
 FSR_KERNEL(fsr_mask)(FsrU64 at, FsrU64 blocks, FsrU64 key) {
-  for (FsrU64 i = FSR_THREAD; i < blocks; i += FSR_THREADS) {
+  FSR_EACH(i, blocks) {
     FsrWords stream = fsrPhilox(key, i, 2);
     FsrU32 *words = (FsrU32 *)at + 4 * i;
     for (int w = 0; w < 4; ++w)
@@ -420,9 +441,7 @@ FSR_DEVICE FsrU64 fsrOffset(const FsrLayout &layout, FsrU64 index) {
 FSR_KERNEL(fsr_row_maximum)(FsrCompare c) {
   FsrU32 size = fsrSize(c.element);
   FsrU64 segments = (c.row + 4095) / 4096, rows = c.count / c.row;
-  FsrU64 warps = FSR_THREADS / FSR_LANES;
-  for (FsrU64 item = FSR_THREAD / FSR_LANES; item < rows * segments;
-       item += warps) {
+  FSR_EACH_WARP(item, rows * segments) {
     FsrU64 row = item / segments, from = (item - row * segments) * 4096;
     FsrU64 to = from + 4096 < c.row ? from + 4096 : c.row;
     double largest = 0;
@@ -455,7 +474,7 @@ FSR_KERNEL(fsr_compare)(FsrCompare c) {
   double worst = 0;
   bool poisonIsNaN =
       fsrIsFloat(c.element) && fsrIsNaN(fsrToDouble(c.poison, c.element));
-  for (FsrU64 i = FSR_THREAD; i < c.count; i += FSR_THREADS) {
+  FSR_EACH(i, c.count) {
     FsrU64 offset = fsrOffset(c.layout, i);
     FsrU64 out = fsrLoad(c.out, offset, size);
     FsrU64 reference = fsrLoad(c.reference, offset, size);
@@ -535,7 +554,7 @@ FSR_DEVICE FsrU64 fsrNearest(double value, FsrU32 element) {
 
 FSR_KERNEL(fsr_play)(FsrPlay p) {
   FsrU32 size = fsrSize(p.element);
-  for (FsrU64 i = FSR_THREAD; i < p.count; i += FSR_THREADS) {
+  FSR_EACH(i, p.count) {
     FsrU64 offset = fsrOffset(p.layout, i);
     FsrU64 right = fsrLoad(p.right, offset, size), bits = right;
     if (p.hasPoison && right == p.poison)
@@ -587,7 +606,7 @@ FSR_KERNEL(fsr_play)(FsrPlay p) {
 
 FSR_KERNEL(fsr_widen)(FsrU64 to, FsrU64 from, FsrU64 count, FsrU32 element) {
   FsrU32 size = fsrSize(element);
-  for (FsrU64 i = FSR_THREAD; i < count; i += FSR_THREADS)
+  FSR_EACH(i, count)
     ((double *)to)[i] = fsrToDouble(fsrLoad(from, i, size), element);
 }
 
@@ -595,9 +614,7 @@ FSR_KERNEL(fsr_widen)(FsrU64 to, FsrU64 from, FsrU64 count, FsrU32 element) {
 FSR_KERNEL(fsr_row_error)(FsrJudge j) {
   FsrU32 size = fsrSize(j.element);
   FsrU64 segments = (j.row + 4095) / 4096, rows = j.count / j.row;
-  FsrU64 warps = FSR_THREADS / FSR_LANES;
-  for (FsrU64 item = FSR_THREAD / FSR_LANES; item < rows * segments;
-       item += warps) {
+  FSR_EACH_WARP(item, rows * segments) {
     FsrU64 row = item / segments, from = (item - row * segments) * 4096;
     FsrU64 to = from + 4096 < j.row ? from + 4096 : j.row;
     double largest = 0;
@@ -618,12 +635,21 @@ FSR_KERNEL(fsr_row_error)(FsrJudge j) {
   }
 }
 
+// However small it is beside its row, the original has the true value `t` to 10
+// bits (errors: `original`, `candidate`); the candidate has nothing like it.
+FSR_DEVICE bool fsrIsLost(double t, double original, double candidate,
+                          double tiny) {
+  double size = t < 0 ? -t : t;
+  return size > 1024 * tiny && original <= size / 1024 && candidate > size / 2;
+}
+
 FSR_KERNEL(fsr_judge)(FsrJudge j) {
   FsrU32 size = fsrSize(j.element);
   FsrU64 compared = 0, failing = 0, outside = 0, unknown = 0, summed = 0;
+  FsrU64 lost = 0;
   FsrU64 first = ~0ull;
   double worst = 0, passing = 0, ofOriginal = 0, ofCandidate = 0, ofUlp = 0;
-  for (FsrU64 i = FSR_THREAD; i < j.count; i += FSR_THREADS) {
+  FSR_EACH(i, j.count) {
     FsrU64 offset = fsrOffset(j.layout, i);
     FsrU64 out = fsrLoad(j.out, offset, size);
     FsrU64 reference = fsrLoad(j.reference, offset, size);
@@ -650,6 +676,8 @@ FSR_KERNEL(fsr_judge)(FsrJudge j) {
       double eo = o < t ? t - o : o - t, ec = c < t ? t - c : c - t;
       if (eo > j.explained * scale + ulp + j.tiny)
         ++outside;
+      if (fsrIsLost(t, eo, ec, j.tiny))
+        ++lost;
       // As good as the original always passes, however far off that is.
       double allowed = j.factor * scale + largest + ulp + j.tiny;
       bad = !(ec <= allowed);
@@ -678,6 +706,8 @@ FSR_KERNEL(fsr_judge)(FsrJudge j) {
     fsrAtomicAdd(&result->outside, outside);
   if (unknown)
     fsrAtomicAdd(&result->unknown, unknown);
+  if (lost)
+    fsrAtomicAdd(&result->lost, lost);
   if (worst > 0)
     fsrAtomicMax(&result->worst, fsrBits(worst));
   if (passing > 0)
@@ -699,7 +729,7 @@ FSR_KERNEL(fsr_judge)(FsrJudge j) {
 //===----------------------------------------------------------------------===//
 
 FSR_KERNEL(fsr_flush)(FsrU64 to, FsrU64 words, FsrU32 value) {
-  for (FsrU64 i = FSR_THREAD; i < words; i += FSR_THREADS)
+  FSR_EACH(i, words)
     ((FsrU32 *)to)[i] = value + (FsrU32)i;
 }
 

@@ -50,7 +50,8 @@ TEST(FillRecipe, EveryFamilyRoundTrips) {
                                "specials(0.1, 0)",
                                "peaks(16, 256)",
                                "masked(-inf)",
-                               "scaled(0.5, 2)"})
+                               "scaled(0.5, 2)",
+                               "dominated(0.5, 2, 80)"})
     EXPECT_EQ(reprint(text), text);
 }
 
@@ -105,6 +106,9 @@ TEST(FillRecipe, Refused) {
   refused("sorted(1, 0)", "wanted low <= high");
   refused("reversed(1, 0)", "wanted low <= high");
   refused("gram(0)", "wanted rows > 0");
+  refused("dominated(2, 1, 0)", "wanted low <= high");
+  refused("dominated(-1, 1, 0)", "wanted distances of at least 0");
+  refused("dominated(0, 1, -1)", "wanted distances of at least 0");
   refused("normal(nan, 1)", "wanted finite parameters");
   refused("uniform(0, inf)", "wanted finite parameters");
   refused("normal(1, 2", "wanted ')' at the end");

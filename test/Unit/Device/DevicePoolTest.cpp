@@ -257,6 +257,23 @@ TEST_F(Pool, WhatFailsOnTwoHealthyDevicesFails) {
   EXPECT_EQ(ask(), "error: a failed");
 }
 
+TEST_F(Pool, AnErrorTellsOfThoseGivenUpAsWell) {
+  ASSERT_EQ(make(2,
+                 [](Scripted &device, size_t i) {
+                   device.failure =
+                       i ? ErrorKind::Corrupt : ErrorKind::Unavailable;
+                   device.isSick = i == 0;
+                 }),
+            "");
+  auto result = pool->evaluate({});
+  ASSERT_FALSE(bool(result));
+  llvm::Error error = result.takeError();
+  EXPECT_EQ(kindOf(error), ErrorKind::Corrupt);
+  EXPECT_EQ(llvm::toString(std::move(error)),
+            "device 'b': b failed; given up before: 'a': a failed; then: a is "
+            "sick");
+}
+
 TEST_F(Pool, FailsOnceAndIsServedByTheNext) {
   ASSERT_EQ(make(2), "");
   devices[0]->failure = ErrorKind::Corrupt;

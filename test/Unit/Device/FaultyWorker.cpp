@@ -29,6 +29,9 @@
 //   line          prints a line that is no frame
 //   half          hands on the first half of the frame, and dies
 //   bytes=AT:HEX  hands on the frame with other bytes there
+//   pad=N         adds a field of so many bytes, which takes time to be read
+//   flood=N       hands the frame on so many times
+//   names=N       likewise, each time with another `phase`
 // clang-format on
 //
 //===----------------------------------------------------------------------===//
@@ -277,6 +280,19 @@ bool Injector::perform(const Fault &fault, Frame &frame) {
       if (!llvm::tryGetFromHex(hex, other))
         fail("got '" + hex + "', wanted hex digits");
       sendBytes(bytes.replace(size_t(numberOf(at)), other.size(), other));
+      sent = true;
+    } else if (verb == "pad") {
+      frame.header["pad"] = std::string(size_t(numberOf(argument)), 'x');
+    } else if (verb == "flood") {
+      std::string bytes = bytesOf(frame);
+      for (int64_t i = numberOf(argument); i > 0; --i)
+        sendBytes(bytes);
+      sent = true;
+    } else if (verb == "names") {
+      for (int64_t i = numberOf(argument); i > 0; --i) {
+        frame.header["phase"] = "candidate-" + std::to_string(i);
+        sendBytes(bytesOf(frame));
+      }
       sent = true;
     } else if (step.contains('=')) {
       edit(frame.header, verb, argument);

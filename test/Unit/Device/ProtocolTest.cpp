@@ -135,6 +135,8 @@ TEST(Protocol, EvaluateRefusals) {
       {"max_pairs", 0, "expected a number from 1 to 100000 at it.max_pairs"},
       {"max_pairs", 100001,
        "expected a number from 1 to 100000 at it.max_pairs"},
+      {"quick_pairs", 4097,
+       "expected a number from 0 to 4096 at it.quick_pairs"},
       {"gpu_seconds", -1, "expected a number from 0 at it.gpu_seconds"},
       {"reference", "../../etc/passwd",
        "expected 64 hex digits at it.reference"},
@@ -179,6 +181,16 @@ TEST(Protocol, ResultComesBack) {
   result.measurement.reset();
   ASSERT_EQ(refusal(toJSON(result), back), "");
   EXPECT_FALSE(back.measurement);
+}
+
+// A worker knows neither; who built the candidate does.
+TEST(Protocol, WhatAPeerCannotKnowIsNotTaken) {
+  EvaluateResult result = smallResult(), back;
+  result.evidence.toolchain = "of the peer";
+  result.evidence.sandbox = std::string(300, 'x') + "\x1b[31m";
+  ASSERT_EQ(refusal(toJSON(result), back), "");
+  EXPECT_EQ(back.evidence.toolchain, "");
+  EXPECT_EQ(back.evidence.sandbox, "");
 }
 
 TEST(Protocol, ResultRefusals) {

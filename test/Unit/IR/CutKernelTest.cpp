@@ -183,6 +183,55 @@ TEST_F(CutKernel, WhereOnlyFiniteInputsAreTried) {
                             "holds a NaN or an infinity"));
 }
 
+// However it is written, and by whatever name it is read again.
+TEST_F(CutKernel, WhatTheKernelItselfKeepsIsComparedInTurn) {
+  const char store[] = "memref.store %sum, %c[%i, %j] : memref<96x80xf32>";
+  auto reason = [&](llvm::StringRef load, llvm::StringRef instead) {
+    std::string text =
+        with(matmulModule, "%xy = arith.mulf %x, %y : f32",
+             load.str() + "%less = arith.cmpf olt, %x, %old : f32\n"
+                          "%xy = arith.select %less, %x, %old : f32");
+    text = with(text, store, instead.str());
+    text = with(text, "gpu.func @matmul",
+                "func.func private @put(%to: memref<96x80xf32>, %v: f32) {\n"
+                "%c0 = arith.constant 0 : index\n"
+                "memref.store %v, %to[%c0, %c0] : memref<96x80xf32>\n"
+                "return }\ngpu.func @matmul");
+    return cut(text).work.finiteOnly;
+  };
+  const std::string inTurn =
+      "the original keeps one of several floats by comparing them in turn";
+  const char view[] =
+      "%v = memref.subview %c[0, 0] [96, 80] [1, 1] : memref<96x80xf32> to "
+      "memref<96x80xf32, strided<[80, 1]>>\n";
+  const char plain[] = "%old = memref.load %c[%i, %j] : memref<96x80xf32>\n";
+  // %b is read, and nothing else.
+  EXPECT_EQ(
+      reason("%old = memref.load %b[%p, %i] : memref<112x80xf32>\n", store),
+      "");
+  EXPECT_EQ(reason(plain, store), inTurn);
+  EXPECT_EQ(reason(plain, "%was = memref.atomic_rmw addf %sum, %c[%i, %j] : "
+                          "(f32, memref<96x80xf32>) -> f32"),
+            inTurn);
+  EXPECT_EQ(reason(plain, "affine.store %sum, %c[0, 0] : memref<96x80xf32>"),
+            inTurn);
+  EXPECT_EQ(reason(plain, "%one = vector.from_elements %sum : vector<1xf32>\n"
+                          "vector.store %one, %c[%i, %j] : memref<96x80xf32>, "
+                          "vector<1xf32>"),
+            inTurn);
+  EXPECT_EQ(reason(plain, view + std::string("memref.store %sum, %v[%i, %j] : "
+                                             "memref<96x80xf32, "
+                                             "strided<[80, 1]>>")),
+            inTurn);
+  EXPECT_EQ(reason(plain, "func.call @put(%c, %sum) : (memref<96x80xf32>, f32) "
+                          "-> ()"),
+            inTurn);
+  EXPECT_EQ(reason(view + std::string("%old = memref.load %v[%i, %j] : "
+                                      "memref<96x80xf32, strided<[80, 1]>>\n"),
+                   store),
+            inTurn);
+}
+
 TEST_F(CutKernel, ArgumentNames) {
   std::string text =
       with(matmulModule, "%c: memref<96x80xf32>) kernel",

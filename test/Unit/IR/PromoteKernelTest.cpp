@@ -138,6 +138,11 @@ TEST_F(PromoteKernel, ShufflesReductionsAndAtomicsLower) {
 
 TEST_F(PromoteKernel, RoundedValuesDecideNothing) {
   expectRefused(R"(
+      %k = arith.constant dense_resource<weights> : vector<4xf32>
+      %one = vector.extract %k[0] : f32 from vector<4xf32>
+      memref.store %one, %y[%t] : memref<64xf32>)",
+                "a constant's numbers are not in the text");
+  expectRefused(R"(
       %less = arith.cmpf olt, %u, %two : f32
       scf.if %less {
         memref.store %v, %y[%t] : memref<64xf32>

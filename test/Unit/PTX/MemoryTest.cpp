@@ -144,6 +144,29 @@ TEST(MemoryTest, HostAccess) {
   EXPECT_NE(messageOf(memory.setConst(0, true)), "");
 }
 
+TEST(MemoryTest, ViewsAreTheMemory) {
+  Memory memory(gibibyte);
+  uint64_t at = cantFail(memory.allocate(100));
+  uint8_t *read = cantFail(memory.view(at + 10, 90, /*writes=*/false));
+  const Region &region = *memory.find(at);
+  EXPECT_EQ(region.state[10], 0);
+  uint8_t *written = cantFail(memory.view(at + 10, 20, /*writes=*/true));
+  EXPECT_EQ(read, written);
+  EXPECT_EQ(region.state[9], 0);
+  EXPECT_EQ(region.state[10], Written);
+  EXPECT_EQ(region.state[29], Written);
+  EXPECT_EQ(region.state[30], 0);
+  written[0] = 77;
+  uint8_t byte = 0;
+  cantFail(memory.read(&byte, at + 10, 1));
+  EXPECT_EQ(byte, 77);
+  EXPECT_TRUE(
+      llvm::StringRef(messageOf(memory.view(at + 10, 91, false).takeError()))
+          .contains("has 90 left there"));
+  EXPECT_TRUE(bool(memory.view(at, 100, false)));
+  llvm::consumeError(memory.view(at - 1, 1, true).takeError());
+}
+
 TEST(MemoryTest, Describes) {
   Memory memory(gibibyte);
   uint64_t a = cantFail(memory.allocate(4096));

@@ -389,7 +389,7 @@ TEST_F(MmaTest, DependenceCrossesLanes) {
                              isTainted));
     LaunchResult result =
         cantFail(gpu->launch(module, "k", shape, params, options));
-    EXPECT_EQ(result.proof.holds, !isTainted);
+    EXPECT_EQ(result.proof.isSteered, isTainted);
     EXPECT_TRUE(result.fidelity.approximateSteers);
   }
 }

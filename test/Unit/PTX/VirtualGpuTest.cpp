@@ -290,6 +290,10 @@ TEST_F(VirtualGpuTest, ApproximateValuesThatSteer) {
     exit;
   )"));
   EXPECT_TRUE(result.fidelity.approximateSteers);
+  EXPECT_FALSE(result.proof.holds);
+  EXPECT_TRUE(llvm::StringRef(result.proof.broken)
+                  .starts_with("an approximate value, which a GPU may have "
+                               "otherwise, reached"));
 }
 
 TEST_F(VirtualGpuTest, SizesThatNobodyHas) {

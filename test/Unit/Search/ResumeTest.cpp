@@ -52,6 +52,14 @@ public:
   llvm::Error addTrial(const Trial &trial) override {
     return write([&] { return store->addTrial(trial); });
   }
+  llvm::Error addPeaks(llvm::StringRef device, llvm::StringRef driver,
+                       const DevicePeaks &peaks) override {
+    return write([&] { return store->addPeaks(device, driver, peaks); });
+  }
+  std::optional<DevicePeaks> findPeaks(llvm::StringRef device,
+                                       llvm::StringRef driver) override {
+    return store->findPeaks(device, driver);
+  }
   llvm::Error addStrength(const TaskStrength &strength) override {
     return write([&] { return store->addStrength(strength); });
   }

@@ -168,6 +168,8 @@ public:
   std::vector<int64_t> quickPairs;    ///< Of the quick looks.
   std::mutex mutex;
   unsigned atOnce = 1;
+  std::optional<Profile> profile; ///< Of every evaluation that is not refused.
+  unsigned countersAsked = 0, peaksAsked = 0;
   std::string failsAt; ///< Where an image has this, the device is gone.
   std::function<void(const EvaluateRequest &)> before; ///< On many threads.
 
@@ -237,6 +239,10 @@ public:
     measurement.speedupLow = measurement.speedup * 0.99;
     measurement.speedupHigh = measurement.speedup * 1.01;
     measurement.noiseFloor = 0.02;
+    measurement.driver = "13.0";
+    Conditions &conditions = measurement.conditions.emplace();
+    conditions.clockMhz = 1980;
+    conditions.temperatureC = 61;
     result.measurement = measurement;
     if (time >= originalUs)
       result.verdict = Verdict::NotFaster;
@@ -246,6 +252,15 @@ public:
     if (result.verdict == Verdict::Accepted)
       result.evidence.level = description.evidenceLevel();
     result.message = llvm::formatv("{0:f3}x", measurement.speedup);
+    countersAsked += request.options.counters;
+    peaksAsked += request.options.peaks;
+    if (profile) {
+      Profile &told = result.profile.emplace(*profile);
+      if (!request.options.counters)
+        told.hardware.clear();
+      if (!request.options.peaks)
+        told.peaks.reset();
+    }
     if (request.options.confirm) {
       Check check;
       check.name = "confirmed";
@@ -259,6 +274,8 @@ public:
 class SearchTest : public testing::Test {
 protected:
   std::function<void(const SearchForecast &)> forecast;
+  std::function<llvm::Expected<std::vector<InstructionMix>>(const Build &)>
+      readInstructions;
 
   SearchOutcome run(std::function<void(const SearchEvent &)> observer = {}) {
     return runIn(folder.path, client, std::move(observer));
@@ -288,7 +305,8 @@ protected:
           return build;
         },
         std::move(observer),
-        forecast};
+        forecast,
+        readInstructions};
     return runSearch(task, options, services);
   }
   /// Every file of a store by its path.

@@ -53,6 +53,29 @@ TEST_F(SearchTest, ARoundIsOneBatchTriedInTheOrderOfSlots) {
                 {Verdict::Accepted, 2}, {Verdict::Undecided, 1}}));
 }
 
+/// Of every trial that was timed, also one that a quick look dropped.
+TEST_F(SearchTest, TheStoreKeepsSamplesAndConditionsOfEveryTrial) {
+  options.width = 2;
+  options.rounds = 1;
+  client.answers = {{"r1-s1", answer("time=50")},
+                    {"r1-s2", answer("time=140")}};
+  SearchOutcome outcome = run();
+  ASSERT_EQ(outcome.trials.size(), 2u);
+  EXPECT_EQ(outcome.trials[1].verdict, Verdict::NotFaster);
+  auto store = llvm::cantFail(openStore(folder.path, StoreMode::Read));
+  for (const Trial &trial : outcome.trials) {
+    auto kept = llvm::cantFail(store->findTrial(task.key, trial.key()));
+    ASSERT_TRUE(kept && kept->measurement && kept->measurement->conditions);
+    const Measurement &measurement = *kept->measurement;
+    EXPECT_GE(measurement.originalUs.size(), 2u);
+    EXPECT_EQ(measurement.originalUs.size(), measurement.candidateUs.size());
+    EXPECT_FALSE(measurement.device.empty());
+    EXPECT_EQ(measurement.driver, "13.0");
+    EXPECT_EQ(measurement.conditions->clockMhz, 1980);
+    EXPECT_EQ(measurement.conditions->temperatureC, 61);
+  }
+}
+
 TEST_F(SearchTest, WhatIsToldOfAWinnerWasMeasuredAnew) {
   options.width = options.rounds = 1;
   client.answers = {{"r1-s1", answer("lucky time=50")}};

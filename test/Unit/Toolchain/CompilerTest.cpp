@@ -101,6 +101,26 @@ TEST(Compiler, ParametersAreMacros) {
   EXPECT_TRUE(StringRef(outcome.message).contains("no identifier"));
 }
 
+/// The names that headers, NVRTC's own among them, give to their templates.
+TEST(Compiler, ParametersMayBeCalledAsHeadersDo) {
+  FSR_NEED_NVRTC();
+  const char source[] = R"(#include <cuda_fp16.h>
+#include <cub/block/block_reduce.cuh>
+extern "C" __global__ void k(float *x) {
+  __shared__ typename cub::BlockReduce<float, T>::TempStorage s;
+  float sum = cub::BlockReduce<float, T>(s).Sum(x[threadIdx.x]);
+  x[threadIdx.x] = __half2float(__float2half(sum)) + N;
+}
+)";
+  CompileOutcome outcome = compile(source, {"k"}, {{"T", 128}, {"N", 2}});
+  ASSERT_TRUE(outcome.build) << outcome.message;
+  outcome = compile(std::string(source) + "int y = T z;\n", {"k"},
+                    {{"T", 128}, {"N", 2}});
+  EXPECT_EQ(outcome.verdict, Verdict::CompileFailed);
+  EXPECT_TRUE(StringRef(outcome.message).starts_with("kernel.cu(8): error"))
+      << outcome.message;
+}
+
 struct Sample {
   const char *name, *source;
 };

@@ -69,7 +69,6 @@ Frame compileFrame(const std::string &source, const Toolkit &toolkit) {
       llvm::json::Object{{"op", "compile"},
                          {"nvrtc", toolkit.nvrtcLibrary},
                          {"chip", "sm_90"},
-                         {"params", llvm::json::Object()},
                          {"headers", llvm::json::Array()},
                          {"sourceBytes", int64_t(frame.blob.size())}};
   return frame;
@@ -480,11 +479,11 @@ TEST(Sandbox, KilledCompilerIsTheTextsFault) {
 TEST(Sandbox, CorruptRequestsGetAnAnswer) {
   for (const char *json :
        {"{}", R"({"op":"compile"})",
-        R"({"op":"compile","nvrtc":"/nowhere","chip":"sm_90","params":{},)"
+        R"({"op":"compile","nvrtc":"/nowhere","chip":"sm_90",)"
         R"("headers":[],"sourceBytes":99})",
-        R"({"op":"compile","nvrtc":"/nowhere","chip":"sm_90","params":{},)"
+        R"({"op":"compile","nvrtc":"/nowhere","chip":"sm_90",)"
         R"("headers":[{"name":"a","bytes":-1}],"sourceBytes":0})",
-        R"({"op":"compile","nvrtc":"/nowhere","chip":"sm_90","params":{},)"
+        R"({"op":"compile","nvrtc":"/nowhere","chip":"sm_90",)"
         R"("headers":[],"sourceBytes":0})"}) {
     auto child = ChildProcess::start({FSR_TEST_WORKER, "compile"});
     ASSERT_TRUE(bool(child));

@@ -52,6 +52,28 @@ TEST(SourceText, TimeOfTheBuild) {
     EXPECT_EQ(why(line), "") << line;
 }
 
+TEST(SourceText, ParametersStandBehindHeaders) {
+  EXPECT_EQ(withParameters("int a;\n", {}), "#line 1 \"kernel.cu\"\nint a;\n");
+  EXPECT_EQ(withParameters("int a = T;", {{"T", 4}, {"B", -1}}),
+            "#define B -1\n#define T 4\n#line 1 \"kernel.cu\"\nint a = T;");
+  // B is used between the two, N nowhere, and what stands under a condition is
+  // no place.
+  EXPECT_EQ(withParameters("// T and B\n#include <a.h>\nint b = B;\n"
+                           "/* \n */ #include <b.h>\n#if 1\n#include <c.h>\n"
+                           "int x;\n#endif\nint t = T;\n",
+                           {{"B", 1}, {"N", 2}, {"T", 3}}),
+            "#line 1 \"kernel.cu\"\n// T and B\n#include <a.h>\n"
+            "#define B 1\n#line 3 \"kernel.cu\"\nint b = B;\n"
+            "/* \n */ #include <b.h>\n"
+            "#define N 2\n#define T 3\n#line 6 \"kernel.cu\"\n#if 1\n"
+            "#include <c.h>\nint x;\n#endif\nint t = T;\n");
+  // A default that the text has itself.
+  EXPECT_EQ(withParameters("#ifndef T\n#define T 8\n#endif\n#include <a.h>\n",
+                           {{"T", 4}}),
+            "#define T 4\n#line 1 \"kernel.cu\"\n#ifndef T\n#define T 8\n"
+            "#endif\n#include <a.h>\n");
+}
+
 TEST(SourceText, HostCode) {
   for (auto [line, word] :
        {std::pair("k<<<1, 1>>>(x);", "<<<…>>>"),
@@ -82,6 +104,11 @@ TEST(SourceText, AnyBytesAreSurvived) {
     }
     checkSource(text);
     findHostCode(text);
+    std::string with = withParameters(text, {{"x", 1}, {"T", 2}});
+    EXPECT_EQ(with.size(), text.size() + StringRef("#define x 1\n").size() * 2 +
+                               StringRef("#line 1 \"kernel.cu\"\n").size() *
+                                   StringRef(with).count("#line "))
+        << text;
   }
 }
 

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Beside.h"
+#include "CopiedTask.h"
 #include "WorkerHarness.h"
 
 #include "fsr/Support/Hash.h"
@@ -51,6 +52,21 @@ constexpr llvm::StringLiteral doubles = R"(  ld.global.f32 %f1, [%in];
   add.f32 %f2, %f1, %f1;
   st.global.f32 [%out], %f2;
 )";
+
+TEST(CopiedTaskTest, WhatIsTooLargeToFollowIsRefused) {
+  KernelTask none;
+  CopiedTask copied(none);
+  llvm::Error error = copied.open(module(""), {});
+  ASSERT_EQ(llvm::toString(std::move(error)), "");
+  EXPECT_TRUE(bool(copied.addScratch(uint64_t(1) << 20)));
+  auto at = copied.addScratch((uint64_t(16) << 30) + 1);
+  ASSERT_FALSE(bool(at));
+  llvm::Error refused = at.takeError();
+  EXPECT_EQ(kindOf(refused), ErrorKind::Unsupported);
+  EXPECT_EQ(llvm::toString(std::move(refused)),
+            "a buffer of 17179869185 bytes is larger than the 17179869184 that "
+            "are followed in a copy");
+}
 
 class BesideTest : public ::testing::Test {
 protected:

@@ -12,6 +12,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <set>
 
 #define FSR_DEVICE [[maybe_unused]] static inline
 #include "kernels/elements.inl"
@@ -195,6 +196,66 @@ TEST_F(HelpersTest, FamiliesKeepToTheirValues) {
     ASSERT_LE(v, 1);
 }
 
+TEST_F(HelpersTest, OneOfEachRowIsAboveTheOthers) {
+  std::set<float> distances;
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    auto values =
+        filled<float>(FsrDominated, ElementType::F32, 2, 4, 640, seed, 64, 0);
+    EXPECT_EQ(llvm::count(values, 0.0f), 10);
+    // One distance a filling, and noise that f16 hardly sees.
+    float low = *llvm::min_element(values), high = low;
+    for (float v : values)
+      if (v != 0)
+        high = std::max(high, v);
+    EXPECT_TRUE(-low > 1.99 && -low < 4.01) << low;
+    EXPECT_LE(high / low, 1);
+    EXPECT_NEAR(high / low, 1 - 0x1p-12, 0x1p-14);
+    distances.insert(low);
+  }
+  EXPECT_EQ(distances.size(), 10u);
+  // A row's own distance besides.
+  auto values =
+      filled<float>(FsrDominated, ElementType::F32, 1, 1, 6400, 1, 64, 9);
+  float nearest = 99, farthest = 0;
+  for (float v : values)
+    if (v != 0) {
+      nearest = std::min(nearest, -v);
+      farthest = std::max(farthest, -v);
+    }
+  EXPECT_NEAR(nearest, 1.2, 0.2);
+  EXPECT_NEAR(farthest, 9.8, 0.2);
+}
+
+/// Each turn moves an element up or down, as if the others did not matter.
+TEST_F(HelpersTest, EveryTurnMovesByOtherSigns) {
+  std::vector<float> plain(512), moved(512);
+  std::vector<unsigned> ups(512);
+  for (unsigned turn = 0; turn < 9; ++turn) {
+    FsrFill fill{};
+    std::vector<float> &to = turn ? moved : plain;
+    fill.to = reinterpret_cast<uint64_t>(to.data());
+    fill.count = 512;
+    fill.seed = 3;
+    fill.row = 64;
+    fill.a = 1;
+    fill.b = 2;
+    fill.element = static_cast<uint32_t>(ElementType::F32);
+    fill.family = FsrUniform;
+    fill.perturb = turn ? 0x1p-20 : 0;
+    fill.turn = turn ? turn - 1 : 0;
+    llvm::cantFail(helpers->fill(fill));
+    size_t up = 0;
+    for (size_t i = 0; turn && i < 512; ++i) {
+      ASSERT_NE(moved[i], plain[i]);
+      up += moved[i] > plain[i];
+      ups[i] |= unsigned(moved[i] > plain[i]) << (turn - 1);
+    }
+    if (turn)
+      EXPECT_NEAR(up, 256, 60);
+  }
+  EXPECT_GT(std::set<unsigned>(ups.begin(), ups.end()).size(), 180u);
+}
+
 TEST_F(HelpersTest, TailsAndSpikes) {
   size_t plus = 0, minus = 0;
   double squares = 0;
@@ -328,7 +389,7 @@ TEST_F(HelpersTest, ScaledRowsHaveASizeEach) {
   }
   EXPECT_GT(least, 0x1p-21);
   EXPECT_LT(least, 0x1p-15);
-  EXPECT_GT(most, 0x1p15);
+  EXPECT_GT(most, 0x1p19);
   EXPECT_LT(most, 0x1p21);
 }
 
@@ -459,11 +520,12 @@ TEST_F(HelpersTest, RowMaximumLeavesOutWhatIsNotFinite) {
       comparing(nullptr, values.data(), 6, 3, ElementType::F32, FsrBound),
       reinterpret_cast<uint64_t>(maxima.data())));
   EXPECT_EQ(maxima, (std::vector<double>{5, 0.5}));
-  maxima = {4, 0.75};
+  // Those of two buffers together.
+  values = {1, 2, 3, 4, 5, 6};
   llvm::cantFail(helpers->rowMaximum(
       comparing(nullptr, values.data(), 6, 3, ElementType::F32, FsrBound),
-      reinterpret_cast<uint64_t>(maxima.data()), /*keep=*/true));
-  EXPECT_EQ(maxima, (std::vector<double>{5, 0.75}));
+      reinterpret_cast<uint64_t>(maxima.data()), /*isMore=*/true));
+  EXPECT_EQ(maxima, (std::vector<double>{5, 6}));
 }
 
 TEST_F(HelpersTest, RowsLongerThanASegment) {
@@ -579,6 +641,17 @@ TEST_F(HelpersTest, JudgesByTrueValues) {
   candidate[5] = 3;
   found = cantFail(helpers->judge(judge));
   EXPECT_EQ(found.failing, 3u);
+  EXPECT_EQ(found.lost, 0u);
+  // Within what a row allows, and lost: not where the original has not got it.
+  judge.hasPoison = 0;
+  original[1] = truth[1] = 0x1p-10;
+  original[2] = 0x1p-10;
+  truth[2] = 0x1p-11;
+  candidate[1] = candidate[2] = 0;
+  found = cantFail(helpers->judge(judge));
+  EXPECT_EQ(found.lost, 1u);
+  judge.tiny = 0x1p-19;
+  EXPECT_EQ(cantFail(helpers->judge(judge)).lost, 0u);
 }
 
 TEST_F(HelpersTest, StampsTellTheClockAndTheCyclesBetween) {

@@ -11,8 +11,8 @@
 
 #define FSR_DEVICE [[maybe_unused]] static inline
 #define FSR_KERNEL(name) static void name
-#define FSR_THREAD 0ull
-#define FSR_THREADS 1ull
+#define FSR_EACH(i, n) for (FsrU64 i = 0; i < (n); ++i)
+#define FSR_EACH_WARP(i, n) FSR_EACH(i, n)
 #define FSR_LANE 0u
 #define FSR_LANES 1u
 

@@ -11,6 +11,7 @@
 
 #include "gtest/gtest.h"
 
+#include <map>
 #include <set>
 
 using namespace fsr;
@@ -131,6 +132,29 @@ TEST(InputsTest, SpecialValues) {
   EXPECT_EQ(families(2), all);
   task.arguments[2].access = Access::Write;
   EXPECT_EQ(families(2), Texts());
+}
+
+TEST(InputsTest, OneNumberAboveTheOthers) {
+  KernelTask task = taskOf(ElementType::F32, 256);
+  std::vector<InputSet> many = InputPlan(task, 1, "image").dominated(false);
+  ASSERT_EQ(many.size(), 2u);
+  EXPECT_EQ(many[1].fills[0].print(), "dominated(0.5, 0.5, 83.5)");
+  EXPECT_EQ(many[1].fills[1].print(), "integers(0, 7)");
+  EXPECT_TRUE(many[1].repeats);
+  // Few results are told together, by kind of inputs.
+  std::map<std::string, std::set<uint64_t>> seeds;
+  for (const InputSet &set : InputPlan(task, 1, "image").dominated(true)) {
+    EXPECT_EQ(set.fills[0].family, "dominated");
+    seeds[set.words].insert(set.seed);
+  }
+  ASSERT_EQ(seeds.size(), 3u);
+  for (const auto &[words, ofWords] : seeds)
+    EXPECT_EQ(ofWords.size(), 6u) << words;
+  // An f16 has no number for an exponential of -10.
+  task = taskOf(ElementType::F16, 256);
+  EXPECT_EQ(InputPlan(task, 1, "image").dominated(true).size(), 6u);
+  task.work.movesOnly = true;
+  EXPECT_TRUE(InputPlan(task, 1, "image").dominated(true).empty());
 }
 
 TEST(InputsTest, BuffersThatMayBeOne) {

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "TimingSession.h"
 #include "WorkerHarness.h"
 
 #include "gtest/gtest.h"
@@ -304,6 +305,43 @@ TEST(MeasureTest, TheStateOfTheDeviceIsKept) {
                                "power cap", "2 other processes on the GPU"})
     EXPECT_NE(words.find(part.str()), std::string::npos) << words;
   EXPECT_EQ(words.find("memory"), std::string::npos) << words;
+}
+
+/// Of every trial that was timed, not of winners alone; one reading serves
+/// quick looks for a second.
+TEST(MeasureTest, AQuickLookKeepsTheStateOfTheDevice) {
+  for (bool isSlow : {false, true}) {
+    Trying trying;
+    trying.options.full = false;
+    if (isSlow)
+      trying.candidate.microseconds = 300;
+    GpuState state;
+    state.driver = "580.1";
+    state.clockMhz = 1980;
+    state.temperatureC = 61;
+    trying.backend.gpu = state;
+    EvaluateResult result =
+        measured(trying, isSlow ? Verdict::NotFaster : Verdict::Undecided);
+    ASSERT_TRUE(result.measurement && result.measurement->conditions);
+    const Conditions &kept = *result.measurement->conditions;
+    EXPECT_EQ(kept.driver, "580.1");
+    EXPECT_EQ(kept.clockMhz, 1980);
+    EXPECT_EQ(kept.temperatureC, 61);
+    EXPECT_FALSE(result.measurement->device.empty());
+    EXPECT_FALSE(result.measurement->originalUs.empty());
+  }
+}
+
+TEST(TimingSessionTest, ConditionsLastForASecond) {
+  TimingSession session;
+  TimingSession::Clock::time_point now = TimingSession::Clock::now();
+  EXPECT_EQ(session.conditions(now), nullptr);
+  session.setConditions(std::nullopt, now); // The device does not tell.
+  ASSERT_NE(session.conditions(now), nullptr);
+  EXPECT_FALSE(*session.conditions(now));
+  session.setConditions(Conditions(), now);
+  EXPECT_TRUE(*session.conditions(now + std::chrono::milliseconds(900)));
+  EXPECT_EQ(session.conditions(now + std::chrono::milliseconds(1100)), nullptr);
 }
 
 TEST(MeasureTest, WithoutAManagementLibraryOneLineSaysSo) {

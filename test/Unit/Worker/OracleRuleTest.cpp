@@ -100,6 +100,31 @@ TEST_F(OracleRuleTest, ErrorsThatAreEverywhere) {
   EXPECT_EQ(answer.failing, 1u);
   EXPECT_TRUE(answer.isNarrower());
   EXPECT_FALSE(answer.isSpread);
+  EXPECT_EQ(answer.largest, 5u);
+  EXPECT_FALSE(answer.isFew);
+}
+
+/// Small beside their row, and known well: the candidate has nothing there.
+TEST_F(OracleRuleTest, SmallResultsThatAreLost) {
+  fill(64, 4 * u, u, u);
+  auto small = [&](double value, double bound) {
+    for (size_t i = 0; i < elements.size(); i += 8) {
+      elements[i].value = original[i] = value;
+      elements[i].bound = bound;
+      candidate[i] = 0;
+    }
+  };
+  small(0x1p-40, 0x1p-60);
+  TruthAnswer answer = judge();
+  EXPECT_EQ(answer.failing, 0u);
+  EXPECT_EQ(answer.lost, 8u);
+  // Where rounding may be as large, another order has nothing either.
+  small(0x1p-40, 0x1p-52);
+  EXPECT_EQ(judge().lost, 0u);
+  small(0x1p-40, 0x1p-60);
+  for (size_t i = 0; i < elements.size(); i += 8)
+    candidate[i] = 0x1.1p-41;
+  EXPECT_EQ(judge().lost, 0u);
 }
 
 /// Half an ulp is left where the original is exact.

@@ -247,6 +247,59 @@ end:
   }
 }
 
+// Warps and lanes of one block are shared out among host threads.
+TEST_F(OracleTest, OneBlockInPieces) {
+  std::string ptx = elementwise(R"(  ld.global.f32 %f1, [%in];
+  ld.global.f32 %f2, [%out];
+  div.rn.f32 %f2, %f2, %f1;
+  st.global.f32 [%out], %f2;
+)");
+  for (int64_t threads : {1, 40, 256}) {
+    simpleTask({Access::Read, Access::Read, Access::ReadWrite}, 512, 1,
+               threads);
+    for (unsigned hostThreads : {1, 2, 16}) {
+      limits.hostThreads = hostThreads;
+      Truth truth = solve(ptx);
+      ASSERT_EQ(truth.buffers.size(), 1u) << truth.why;
+      EXPECT_EQ(truth.part, "all 1 blocks");
+      ASSERT_EQ(truth.buffers[0].elements.size(), uint64_t(threads));
+      for (int64_t i = 0; i < threads; ++i) {
+        const TrueElement &element = truth.buffers[0].elements[i];
+        EXPECT_EQ(element.index, uint64_t(i));
+        EXPECT_NEAR(element.value, double(memory[2][i]) / memory[0][i], 1e-15);
+      }
+    }
+  }
+}
+
+TEST_F(OracleTest, PiecesOfAPart) {
+  // Eight lanes of one of eight warps.
+  std::string ptx = elementwise(R"(  mov.f32 %f2, 0f00000000;
+  mov.u32 %r4, 0;
+loop:
+  ld.global.f32 %f1, [%in];
+  add.f32 %f2, %f2, %f1;
+  add.u32 %r4, %r4, 1;
+  setp.lt.u32 %p1, %r4, 100;
+  @%p1 bra loop;
+  st.global.f32 [%out], %f2;
+)");
+  simpleTask({Access::Read, Access::Read, Access::Write}, 256, 1, 256);
+  limits.instructions = 150;
+  std::vector<std::vector<uint64_t>> found;
+  for (unsigned hostThreads : {1, 3, 16}) {
+    limits.hostThreads = hostThreads;
+    Truth truth = solve(ptx);
+    ASSERT_EQ(truth.buffers.size(), 1u) << truth.why;
+    EXPECT_EQ(truth.part, "1 of 8 warps, 8 lanes of each, drawn at random");
+    found.emplace_back();
+    for (const TrueElement &element : truth.buffers[0].elements)
+      found.back().push_back(element.index);
+    EXPECT_EQ(found.back().size(), 8u);
+    EXPECT_EQ(found.back(), found.front());
+  }
+}
+
 TEST_F(OracleTest, StridedBuffers) {
   simpleTask({Access::Read, Access::Read, Access::Write}, 4096, 2, 64);
   // The transpose of 16 rows of 8, of which each has 2 more.

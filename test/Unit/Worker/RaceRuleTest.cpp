@@ -221,4 +221,10 @@ TEST(TimingSessionTest, ARestedDeviceIsNotWarm) {
   EXPECT_FALSE(session.isUnsteady(now + std::chrono::seconds(90)));
 }
 
+TEST(RaceRuleTest, ARequestMakesAConfirmationShorterAndNotLonger) {
+  EXPECT_EQ(confirmationBudgetMs(0), 60e3);
+  EXPECT_EQ(confirmationBudgetMs(2), 2e3);
+  EXPECT_EQ(confirmationBudgetMs(3600), 60e3);
+}
+
 } // namespace

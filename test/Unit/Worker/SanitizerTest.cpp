@@ -12,10 +12,20 @@
 
 #include "../Support/TemporaryFolder.h"
 #include "fsr/Support/Files.h"
+#include "fsr/Support/Hash.h"
+#include "fsr/Support/Interrupt.h"
+#include "fsr/Support/Subprocess.h"
 
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/Support/Path.h"
 #include "gtest/gtest.h"
 
+#include <csignal>
+#include <fstream>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
 
 using namespace fsr;
 
@@ -57,6 +67,39 @@ constexpr llvm::StringLiteral many = R"(========= COMPUTE-SANITIZER
 ========= ERROR SUMMARY: 14896 errors
 ========= ERROR SUMMARY: 14876 errors were not printed. Use --print-limit option to adjust the number of printed errors
 )";
+
+/// The replay's own calls, as a tool counts them that reports those as well.
+constexpr llvm::StringLiteral noMemory = R"(========= COMPUTE-SANITIZER
+========= Program hit CUDA_ERROR_OUT_OF_MEMORY (error 2) due to "out of memory" on CUDA API call to cuMemAlloc_v2.
+=========     Saved host backtrace up to driver entry point at error
+=========         Host Frame: cuMemAlloc_v2 [0x2f1f4b] in libcuda.so.1
+=========
+========= Target application returned an error
+========= ERROR SUMMARY: 1 error
+)";
+constexpr llvm::StringLiteral faultAndCall = R"(========= COMPUTE-SANITIZER
+========= Program hit CUDA_ERROR_NOT_FOUND (error 500) due to "named symbol not found" on CUDA API call to cuModuleGetFunction.
+=========
+========= Invalid __global__ write of size 4 bytes
+=========     at fast(float *, float *)+0x90
+=========
+========= Program hit CUDA_ERROR_LAUNCH_FAILED (error 719) due to "unspecified launch failure" on CUDA API call to cuStreamSynchronize.
+=========     Saved host backtrace up to driver entry point at error
+========= ERROR SUMMARY: 3 errors
+)";
+
+TEST(SanitizerLogTest, CallsOfTheReplayAreNotTheCandidates) {
+  SanitizerLog log = parseSanitizerLog(noMemory);
+  EXPECT_TRUE(log.hasSummary);
+  EXPECT_EQ(log.errors, 0u);
+  EXPECT_EQ(log.first,
+            "Program hit CUDA_ERROR_OUT_OF_MEMORY (error 2) due to \"out of "
+            "memory\" on CUDA API call to cuMemAlloc_v2.");
+  log = parseSanitizerLog(faultAndCall);
+  EXPECT_EQ(log.errors, 1u);
+  EXPECT_EQ(log.first, "Invalid __global__ write of size 4 bytes; at "
+                       "fast(float *, float *)+0x90");
+}
 
 TEST(SanitizerLogTest, WhatIsNotPrintedIsCountedOnce) {
   SanitizerLog log = parseSanitizerLog(many);
@@ -109,6 +152,9 @@ protected:
   /// Says for each tool what its log holds, or other lines of shell.
   void install(std::map<std::string, std::string> steps) {
     std::string script = "#!/bin/sh\n"
+                         "echo \"$@\" >> '" +
+                         folder.path +
+                         "/arguments'\n"
                          "while [ $# -gt 0 ]; do\n"
                          "  case $1 in\n"
                          "  --tool) tool=$2 ;;\n"
@@ -143,9 +189,10 @@ protected:
     ran.status = worker.finish();
     return ran;
   }
-  std::string calls() {
-    llvm::Expected<std::string> text =
-        readFile(folder.path + "/calls", 1 << 20);
+  std::string calls() { return read("calls"); }
+  /// Empty where there is none.
+  std::string read(llvm::StringRef name) {
+    llvm::Expected<std::string> text = readFile(folder / name, 1 << 20);
     if (text)
       return *text;
     llvm::consumeError(text.takeError());
@@ -196,6 +243,22 @@ TEST_F(SanitizerTest, AFindingIsUnsafe) {
   EXPECT_EQ(run().result->verdict, Verdict::Unsafe);
 }
 
+// Such as memory that the worker itself holds meanwhile.
+TEST_F(SanitizerTest, AReplayThatDoesNotRunIsNoFinding) {
+  install({{"memcheck", write(noMemory) + "exit 86"}});
+  Ran ran = run();
+  ASSERT_TRUE(ran.result) << ran.error;
+  EXPECT_EQ(ran.result->verdict, Verdict::Accepted) << ran.result->message;
+  const Check &check = *findCheck(*ran.result, "compute-sanitizer");
+  EXPECT_TRUE(check.passed);
+  EXPECT_NE(check.detail.find("memcheck did not run (exit status 86): Program "
+                              "hit CUDA_ERROR_OUT_OF_MEMORY"),
+            std::string::npos)
+      << check.detail;
+  EXPECT_NE(read("arguments").find("--report-api-errors no "),
+            std::string::npos);
+}
+
 TEST_F(SanitizerTest, WarningsAreTold) {
   install({{"racecheck", write(hazard)}});
   Ran ran = run();
@@ -243,6 +306,116 @@ TEST_F(SanitizerTest, OnlyAWinnerIsWorthIt) {
   trying.candidate.microseconds = 200;
   EXPECT_EQ(run().result->verdict, Verdict::NotFaster);
   EXPECT_EQ(calls(), "");
+}
+
+/// A worker's process while a tool runs that ends by nothing of its own.
+class ReplayEndTest : public SanitizerTest {
+protected:
+  /// The tool says its id and goes on as `after`; `end` is how the worker goes.
+  /// True where within a while neither tool nor folder are left.
+  bool leavesNothing(const std::string &after, llvm::function_ref<void()> end) {
+    setup.tool = folder / "compute-sanitizer";
+    std::string script = "#!/bin/sh\n"
+                         "while [ \"$1\" != self ]; do shift; done\n"
+                         "shift\n"
+                         "echo \"$2\" > '" +
+                         folder.path + "/replay'\n" + "echo $$ > '" +
+                         folder.path + "/pid'\n" + after + "\n";
+    EXPECT_FALSE(bool(writeFileAtomically(setup.tool, script)));
+    EXPECT_EQ(chmod(setup.tool.c_str(), 0755), 0);
+    setup.self = {"self"};
+    setup.device = "virtual";
+    pid_t worker = fork();
+    if (worker == 0) {
+      WireEvaluate wire;
+      wire.task = trying.task;
+      wire.plan = trying.plan;
+      const std::string image = R"(.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry fast(.param .u64 x, .param .u64 y) {
+again:
+  bra again;
+}
+)";
+      wire.referenceHash = std::string(64, 'a');
+      wire.candidateHash = sha256(image);
+      auto file = ReplayFile::create(wire, image);
+      if (!file)
+        _exit(98);
+      std::thread([&] { (*file)->runTool(setup, "memcheck"); }).detach();
+      for (int i = 0; i < 2000 && number("pid") == 0; ++i)
+        usleep(5000);
+      usleep(300000); // The replay begins.
+      end();
+      _exit(99);
+    }
+    int status = 0;
+    waitpid(worker, &status, 0);
+    EXPECT_FALSE(WIFEXITED(status) && WEXITSTATUS(status) >= 98);
+    pid_t tool = number("pid");
+    EXPECT_GT(tool, 1);
+    std::string file = llvm::StringRef(read("replay")).trim().str();
+    EXPECT_NE(file, "");
+    auto isThere = [&] {
+      return runs(tool) ||
+             llvm::sys::fs::exists(llvm::sys::path::parent_path(file));
+    };
+    for (int i = 0; i < 1000 && isThere(); ++i)
+      usleep(5000);
+    bool left = isThere();
+    if (runs(tool))
+      kill(-tool, SIGKILL);
+    llvm::sys::fs::remove_directories(llvm::sys::path::parent_path(file));
+    return !left;
+  }
+  /// Whoever has to may be late to reap it.
+  static bool runs(pid_t process) {
+    std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+    std::string text;
+    if (!std::getline(file, text))
+      return false;
+    // The name before the state may hold anything.
+    llvm::StringRef state = llvm::StringRef(text).rsplit(") ").second;
+    return !state.starts_with("Z") && !state.starts_with("X");
+  }
+  pid_t number(llvm::StringRef name) {
+    int number = 0;
+    std::string text = read(name);
+    return llvm::StringRef(text).trim().getAsInteger(10, number) ? 0 : number;
+  }
+};
+
+TEST_F(ReplayEndTest, AWorkerThatEndsTakesItsToolAlong) {
+  EXPECT_TRUE(leavesNothing("exec sleep 100", [] { endInOrder(1); }));
+}
+
+TEST_F(ReplayEndTest, AReplayEndsWithAWorkerThatWasKilled) {
+  EXPECT_TRUE(leavesNothing("exec " FSR_WORKER " \"$@\"",
+                            [] { kill(getpid(), SIGKILL); }));
+}
+
+TEST_F(ReplayEndTest, AWorkerEndsInOrderWhenAsked) {
+  auto worker = ChildProcess::start({FSR_WORKER, "device", "--device=virtual"});
+  ASSERT_TRUE(bool(worker)) << llvm::toString(worker.takeError());
+  Frame hello;
+  hello.header =
+      llvm::json::Object{{"op", "hello"}, {"protocol", workerProtocolVersion}};
+  ASSERT_FALSE(bool(writeFrame((*worker)->socket(), hello)));
+  auto answer = readFrame((*worker)->socket());
+  ASSERT_TRUE(bool(answer)) << llvm::toString(answer.takeError());
+  (*worker)->kill();
+  EXPECT_EQ((*worker)->reap(), "exit status 143");
+}
+
+TEST_F(SanitizerTest, AReplayOfNobodyDoesNotRun) {
+  for (const char *lock : {"lock", "none"}) {
+    if (lock[0] == 'l')
+      ASSERT_FALSE(bool(writeFileAtomically(folder / "lock", "")));
+    EXPECT_NE(llvm::toString(endWithHolder(folder / lock))
+                  .find("the worker has ended"),
+              std::string::npos);
+  }
 }
 
 TEST_F(SanitizerTest, AReplayThatIsNoneIsAnError) {

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Serve.h"
 #include "Evaluation.h"
 #include "WorkerHarness.h"
 
@@ -92,6 +93,25 @@ TEST(ServeTest, BadRequestsAreAnsweredAndTheLoopGoesOn) {
   EXPECT_EQ(ask(worker, llvm::json::Object{{"op", "probe"}}), "done: ");
   EXPECT_EQ(worker.finish(), 0);
   EXPECT_EQ(backend.allocatedBytes(), 0u);
+}
+
+TEST(ServeTest, AnErrorSaysAllOfThem) {
+  bool dead = false;
+  llvm::json::Object event = errorEvent(
+      llvm::joinErrors(
+          makeError(ErrorKind::Corrupt, "it reads back otherwise"),
+          llvm::joinErrors(llvm::make_error<BackendError>(
+                               700, "CUDA_ERROR_ILLEGAL_ADDRESS", "cuMemFree"),
+                           makeError(ErrorKind::BadInput, "and this"))),
+      dead);
+  EXPECT_TRUE(dead);
+  EXPECT_EQ(event.getString("kind"), "corrupt");
+  EXPECT_EQ(event.getBoolean("context_lost"), true);
+  llvm::StringRef message = *event.getString("message");
+  EXPECT_TRUE(message.starts_with("it reads back otherwise; then: "))
+      << message.str();
+  EXPECT_TRUE(message.contains("CUDA_ERROR_ILLEGAL_ADDRESS")) << message.str();
+  EXPECT_TRUE(message.ends_with("; then: and this")) << message.str();
 }
 
 TEST(ServeTest, GarbageEndsTheWorker) {

@@ -40,6 +40,42 @@ struct Tested {
   }
 };
 
+TEST(KnownAnswersTest, EachBelongsToItsInputs) {
+  InputSet set;
+  set.seed = 1;
+  set.fills.resize(2);
+  std::vector<InputSet> others(9, set);
+  others[0].seed = 2;
+  others[1].perturb = 0.5;
+  others[2].shifted = true;
+  others[3].answered = true;
+  others[4].changed = 0.5;
+  others[5].kept = 0.5;
+  others[6].otherSeed = 2;
+  others[7].fills[1].family = "zeros";
+  others[8].standIns = {0, 0};
+  KnownAnswers known(100);
+  std::string key = KnownAnswers::keyOf(set, Poison::NaN);
+  known.add(key, 10)->emplace_back(10);
+  ASSERT_TRUE(known.find(key));
+  EXPECT_FALSE(known.find(KnownAnswers::keyOf(set, Poison::Plain)));
+  for (const InputSet &other : others)
+    EXPECT_FALSE(known.find(KnownAnswers::keyOf(other, Poison::NaN)))
+        << &other - others.data();
+  // What people call it is no part of it.
+  set.words = "other words";
+  EXPECT_TRUE(known.find(KnownAnswers::keyOf(set, Poison::NaN)));
+}
+
+TEST(KnownAnswersTest, TakeNoMoreThanTheirBound) {
+  KnownAnswers known(100);
+  EXPECT_TRUE(known.add("a", 60));
+  EXPECT_FALSE(known.add("b", 41));
+  EXPECT_FALSE(known.find("b"));
+  EXPECT_TRUE(known.add("c", 40));
+  EXPECT_FALSE(known.add("d", 1));
+}
+
 class StrengthTest : public testing::Test {
 protected:
   Tested test() {

@@ -74,16 +74,17 @@ TEST_F(TrueValuesTest, NarrowerTypesDoNot) {
   trying.task.work.accumulation = int64_t(1) << 30;
   expectRefused(
       matmulPtx("fast", halfStep),
-      "buffer c is computed as if in a narrower type: on the "
+      "buffer c: errors are larger than the original's arithmetic in any "
+      "order explains, by dropped terms or a narrower type: on the "
       "workload's own inputs the RMS error against true values is 2^-");
-  expectRefused(matmulPtx("fast", tf32Step),
-                "significant bits), the original's");
+  expectRefused(matmulPtx("fast", tf32Step), "; the largest error is at [");
 }
 
 TEST_F(TrueValuesTest, QuickChecksSeeIt) {
   trying.options.full = false;
   trying.task.work.accumulation = int64_t(1) << 30;
-  expectRefused(matmulPtx("fast", halfStep), "as if in a narrower type");
+  expectRefused(matmulPtx("fast", halfStep),
+                "dropped terms or a narrower type");
 }
 
 TEST_F(TrueValuesTest, OneElementIsOff) {
@@ -100,6 +101,59 @@ skip:
   expectRefused(matmulPtx("fast", plainStep, off),
                 "in 1 of 1024 elements on the workload's own inputs; the first "
                 "at [31, 31]");
+}
+
+/// No type is to blame for a term that is left out: the message says what was
+/// seen, and where.
+TEST_F(TrueValuesTest, ADroppedTermIsNamed) {
+  trying.task.work.exactOnIntegers = false;
+  trying.task.workload[0].fills.assign(
+      3, cantFail(FillRecipe::parse("uniform(1, 2)")));
+  std::string shorter = matmulPtx("fast", plainStep);
+  size_t at = shorter.find("%k, 64;");
+  ASSERT_NE(at, std::string::npos);
+  shorter.replace(at, 7, "%k, 63;");
+  Ran ran = run(shorter);
+  ASSERT_TRUE(ran.result) << ran.error;
+  EXPECT_EQ(nameOf(ran.result->verdict), nameOf(Verdict::Mismatch));
+  llvm::StringRef message = ran.result->message;
+  EXPECT_TRUE(message.contains("by dropped terms or a narrower type"))
+      << message.str();
+  EXPECT_TRUE(message.contains(
+      " elements are each beyond their bound; the largest error is at ["))
+      << message.str();
+  EXPECT_TRUE(message.contains("; the largest error is at [")) << message.str();
+  double got = 0, truth = 0;
+  auto numberAfter = [&](llvm::StringRef words, double &to) {
+    llvm::StringRef rest = message.split(words).second;
+    return !rest.take_until([](char c) { return c == ','; }).getAsDouble(to);
+  };
+  ASSERT_TRUE(numberAfter(": got ", got)) << message.str();
+  ASSERT_TRUE(numberAfter("the true value is ", truth)) << message.str();
+  // One product of 64, each from 1 to 4.
+  EXPECT_GT(truth - got, 0.99);
+  EXPECT_LT(truth - got, 4.01);
+}
+
+TEST_F(TrueValuesTest, TheRuleThatWasAppliedIsNamed) {
+  Ran ran = run(matmulPtx("fast", splitStep));
+  ASSERT_TRUE(ran.result) << ran.error;
+  const Check &many = *findCheck(*ran.result, "true-values");
+  EXPECT_TRUE(llvm::StringRef(many.rule).contains(
+      "all together 4 times the original's RMS error and half an ulp"))
+      << many.rule;
+  EXPECT_FALSE(llvm::StringRef(many.rule).contains("fewer than 64"));
+  EXPECT_TRUE(llvm::StringRef(many.detail).contains(", allowed 2^-"))
+      << many.detail;
+  // One row.
+  trying.task.arguments[2] = bufferArgument(
+      "c", ElementType::F32, {1, matmulRows * matmulColumns}, Access::Write);
+  ran = run(matmulPtx("fast", splitStep));
+  ASSERT_TRUE(ran.result) << ran.error;
+  const Check &few = *findCheck(*ran.result, "true-values");
+  EXPECT_TRUE(llvm::StringRef(few.rule).contains(
+      "fewer than 64 elements or 16 rows, 4 times the larger of"))
+      << few.rule;
 }
 
 TEST_F(TrueValuesTest, RunsThatDiffer) {

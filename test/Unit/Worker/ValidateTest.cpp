@@ -494,6 +494,41 @@ TEST_F(ValidateTest, OutputsMayBeIllConditionedOneAfterTheOther) {
         << name.str();
 }
 
+/// As two scores that are nearly equal: a sum's last bits decide, and one move
+/// of the inputs may by chance leave all as it is.
+TEST_F(ValidateTest, OneMoveOfTheInputsTellsLittle) {
+  trying.task.work.exactOnIntegers = false;
+  trying.task.work.accumulation = testColumns;
+  auto waves = [](float *x, float *y, bool backwards, float more) {
+    for (int64_t r = 0; r < testRows; ++r) {
+      float sum = 0;
+      for (int64_t c = 0; c < testColumns; ++c)
+        sum += x[r * testColumns + (backwards ? testColumns - 1 - c : c)];
+      int exponent;
+      // Of some units in the last place it makes a whole turn.
+      float share = std::frexp(sum, &exponent);
+      for (int64_t c = 0; c < testColumns; ++c)
+        y[r * testColumns + c] = std::sin(share * 0x1p22f) + more;
+    }
+    return 0;
+  };
+  trying.task.workload[0].fills[0] = *FillRecipe::parse("normal(0, 1)");
+  trying.options.full = false;
+  trying.original.body = [=](Params params) {
+    return waves(pointerOf(params, 1), pointerOf(params, 8), false, 0);
+  };
+  trying.candidate.body = [=](Params params) {
+    return waves(pointerOf(params, 0), pointerOf(params, 1), true, 0);
+  };
+  expect(Verdict::Undecided, "");
+  EXPECT_TRUE(llvm::StringRef(findCheck(last, "workload-inputs")->detail)
+                  .contains("ill-conditioned"));
+  trying.candidate.body = [=](Params params) {
+    return waves(pointerOf(params, 0), pointerOf(params, 1), true, 20);
+  };
+  expect(Verdict::Mismatch, "differs from the original");
+}
+
 TEST_F(ValidateTest, NonFiniteResultsMustBeOfOneKind) {
   trying.task.work.exactOnIntegers = false;
   trying.task.workload[0].fills[0] = *FillRecipe::parse("integers(0, 3)");
@@ -538,7 +573,7 @@ TEST_F(ValidateTest, NaNAndInfinitiesAmongTheInputs) {
   EXPECT_TRUE(findCheck(last, "special-values")->passed);
   EXPECT_EQ(findCheck(last, "special-values")->inputs,
             "normal with NaN, normal with infinities, normal with NaN and "
-            "infinities; 3 in all");
+            "infinities, normal, with runs of minus infinity; 4 in all");
   trying.candidate.body = changing(isNaN, 0);
   expect(Verdict::Mismatch, "on normal with NaN inputs");
   trying.candidate.body =

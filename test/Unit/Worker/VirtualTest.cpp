@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Evaluations on the virtual device: real helper kernels, real PTX for original
+// Evaluations on the virtual device: real memory and real PTX for original
 // and candidate, findings that become verdicts, a model in place of a clock.
 //
 //===----------------------------------------------------------------------===//
@@ -181,7 +181,48 @@ TEST_F(VirtualWorker, AReadPastTheEndIsUnsafe) {
   EXPECT_NE(ran.result->message.find("out of bounds in fast (PTX line"),
             std::string::npos)
       << ran.result->message;
+  EXPECT_NE(ran.result->message.find(" (argument x)"), std::string::npos)
+      << ran.result->message;
   EXPECT_EQ(ran.status, 3); // As on a GPU, the context is dead.
+}
+
+TEST_F(VirtualWorker, AMisalignmentSaysWhatIsProved) {
+  Ran ran = run(R"(  ld.global.v2.f32 {%f1, %f3}, [%rd4];
+  add.f32 %f2, %f1, %f1;
+  st.global.f32 [%rd5], %f2;
+)");
+  ASSERT_TRUE(ran.result) << ran.error;
+  EXPECT_EQ(ran.result->verdict, Verdict::Unsafe);
+  llvm::StringRef message = ran.result->message;
+  EXPECT_TRUE(message.starts_with("misaligned in fast") &&
+              message.contains(" (argument x), which is not a multiple of 8; "
+                               "the task proves x to be aligned to 4 bytes and "
+                               "no more: "))
+      << message.str();
+}
+
+/// As the original, with one instruction less a round.
+TEST_F(VirtualWorker, ASmallModelledGainIsNone) {
+  trying.plan.launches[0].shape.grid = {1, 1, 1};
+  trying.plan.launches[0].shape.block = {32, 1, 1};
+  Ran ran = run(R"(loop:
+  ld.global.f32 %f1, [%rd4];
+  add.f32 %f2, %f1, %f1;
+  st.global.f32 [%rd5], %f2;
+  add.s64 %rd4, %rd4, 128;
+  add.s64 %rd5, %rd5, 128;
+  add.u32 %r3, %r3, 32;
+  setp.lt.u32 %p1, %r3, 1024;
+  @%p1 bra loop;
+)");
+  ASSERT_TRUE(ran.result) << ran.error;
+  EXPECT_EQ(nameOf(ran.result->verdict), nameOf(Verdict::NotFaster))
+      << ran.result->message;
+  EXPECT_GT(ran.result->measurement->speedup, 1);
+  EXPECT_TRUE(llvm::StringRef(ran.result->message)
+                  .contains("; the model does not tell a gain of less than 10 "
+                            "%"))
+      << ran.result->message;
 }
 
 /// Whatever the alignment that is proved: there is no slack behind a buffer.
@@ -203,6 +244,25 @@ TEST_F(VirtualWorker, TheFirstByteBehindABufferIsOutOfBounds) {
                 message.contains("thread (127,0,0)"))
         << message.str();
   }
+}
+
+/// Answers of an original are kept while one candidate is looked at.
+TEST_F(VirtualWorker, AnswersOfAnotherOriginalAreNotUsed) {
+  std::string other = originalPtx();
+  llvm::StringRef sum = "add.f32 %f2, %f1, %f1";
+  other.replace(other.find(sum.str()), sum.size(), "add.f32 %f2, %f1, 1.0");
+  trying.options.measure = false;
+  RunningWorker worker(*backend);
+  for (unsigned turn = 0; turn < 2; ++turn)
+    for (const std::string &original : {originalPtx(), other}) {
+      Ran ran = trying.runImages(worker, original, candidatePtx(right));
+      ASSERT_TRUE(ran.result) << ran.error;
+      EXPECT_EQ(
+          nameOf(ran.result->verdict),
+          nameOf(original == other ? Verdict::Mismatch : Verdict::Undecided))
+          << ran.result->message;
+    }
+  EXPECT_EQ(worker.finish(), 0);
 }
 
 TEST_F(VirtualWorker, AnOriginalThatIsTooLargeIsNotRun) {
