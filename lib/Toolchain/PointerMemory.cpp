@@ -175,10 +175,10 @@ void Analysis::visitMemory(Function &in, StringRef opcode,
     Value value = get(in, operand);
     if (operand.front() == "[") {
       StringRef space = spaceOf(opcode, addresses);
-      checkAddress(in, opcode, operand, space);
       bool isSource = copies && addresses == 1;
       if (!onlyReads && !isSource)
         checkWrite(in, opcode, operand);
+      checkAddress(in, opcode, operand, space);
       if (isSource)
         checkCopied(in, opcode, operand, space,
                     operands.size() > 2 ? literal(operands[2]).value_or(0) : 0);
