@@ -10,6 +10,10 @@
 #include "PointerValue.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/ADT/bit.h"
+
+#include <utility>
 
 using llvm::StringRef;
 
@@ -19,6 +23,25 @@ namespace {
 /// Bits of a sum of what has `a` and `b` bits.
 uint8_t widthOfSum(uint8_t a, uint8_t b) {
   return uint8_t(std::min<unsigned>(anyWidth, std::max(a, b) + 1u));
+}
+
+/// A distance leads from one buffer into another, `isBack` the other way round;
+/// from anywhere else it would be an index that says where buffers lie.
+Value follow(const Value &pointer, const Value &distance, Value sum,
+             bool isBack) {
+  uint64_t to = distance.buffers & ~distance.from, from = distance.from;
+  if (isBack)
+    std::swap(to, from);
+  bool isOne = llvm::has_single_bit(to) && llvm::has_single_bit(from);
+  if (!isOne || distance.shift || distance.told() != Value::Distance ||
+      pointer.told() != Value::Pointer || pointer.buffers != from) {
+    sum.kinds |= Value::Bits;
+    return sum;
+  }
+  sum.kinds &= uint8_t(~Value::Distance);
+  sum.buffers = to;
+  sum.from = 0;
+  return sum;
 }
 
 Value add(Value a, Value b) {
@@ -39,9 +62,9 @@ Value add(Value a, Value b) {
       sum.kinds |= part.kinds & (Value::Number | Value::Unknown | Value::Based);
   if (a.has(Value::Pointer) && b.has(Value::Pointer))
     sum.kinds |= Value::Bits;
-  // A distance leads from one buffer into another.
   if (sum.has(Value::Pointer) && a.tells() && b.tells())
-    sum.kinds &= uint8_t(~Value::Distance);
+    return follow(a.has(Value::Pointer) ? a : b, a.has(Value::Pointer) ? b : a,
+                  sum, /*isBack=*/false);
   return sum;
 }
 
@@ -55,13 +78,19 @@ Value subtract(Value a, Value b) {
     Value distance = a;
     distance.add(b);
     distance.kinds = Value::Distance;
+    distance.from = b.buffers;
     return distance;
   }
   Value result = a;
   result.add(b);
-  if (isPlain && b.kinds == Value::Distance)
-    result.kinds = a.tells() ? a.kinds : uint8_t(Value::Distance);
-  else
+  if (isPlain && b.kinds == Value::Distance && !a.tells()) {
+    result.kinds = Value::Distance;
+    result.from = result.buffers & ~b.from;
+  } else if (isPlain && b.kinds == Value::Distance &&
+             a.kinds == Value::Pointer) {
+    result.kinds = Value::Pointer;
+    return follow(a, b, result, /*isBack=*/true);
+  } else
     result.kinds = Value::Bits; // As in -p & 15: its low bits mean low bits.
   return result;
 }
@@ -141,6 +170,41 @@ uint8_t widthOf(StringRef opcode, llvm::ArrayRef<PtxOperand> operands,
 
 } // namespace
 
+bool onlyComputes(StringRef opcode) {
+  StringRef base = opcode.split('.').first;
+  if (base == "wmma")
+    return opcode.starts_with("wmma.mma");
+  return llvm::StringSwitch<bool>(base)
+      .Cases({"mov", "cvt", "cvta", "selp", "slct", "prmt", "isspacep"}, true)
+      .Cases({"add", "sub", "mul", "mad", "addc", "subc", "madc"}, true)
+      .Cases({"mul24", "mad24", "sad", "div", "rem", "abs", "neg"}, true)
+      .Cases({"min", "max", "popc", "clz", "bfind", "fns", "brev"}, true)
+      .Cases({"bfe", "bfi", "szext", "bmsk", "dp4a", "dp2a"}, true)
+      .Cases({"and", "or", "xor", "not", "cnot", "lop3", "shf"}, true)
+      .Cases({"shl", "shr", "fma", "rcp", "sqrt", "rsqrt", "sin"}, true)
+      .Cases({"cos", "lg2", "ex2", "tanh", "copysign", "testp"}, true)
+      .Cases({"mma", "movmatrix", "activemask", "createpolicy"}, true)
+      .Cases({"shfl", "vote", "match", "redux", "elect"}, true)
+      .Default(false);
+}
+
+StringRef spaceOf(StringRef opcode, unsigned address) {
+  StringRef last;
+  llvm::SmallVector<StringRef, 8> parts;
+  opcode.split(parts, '.');
+  for (StringRef part : llvm::drop_begin(parts)) {
+    StringRef space = part.split(':').first;
+    if (space != "shared" && space != "global" && space != "local" &&
+        space != "const" && space != "param")
+      continue;
+    last = space;
+    if (address-- == 0)
+      return space;
+  }
+  // The barrier of a copy stands behind both.
+  return opcode.starts_with("cp.") ? StringRef("shared") : last;
+}
+
 Value resultOf(StringRef opcode, llvm::ArrayRef<PtxOperand> operands,
                llvm::ArrayRef<Value> values, const Value &carryFlag) {
   StringRef base = opcode.split('.').first;
@@ -185,6 +249,9 @@ Value resultOf(StringRef opcode, llvm::ArrayRef<PtxOperand> operands,
   mangled.shift = anyShift;
   if (usesCarry)
     return mangled;
+  // What a policy holds is for the cache only.
+  if (all.has(Value::Policy) && base != "mov" && base != "selp")
+    return mangled;
 
   bool packs = llvm::any_of(operands, [](PtxOperand operand) {
     return !operand.empty() && operand.front() == "{";
@@ -192,15 +259,18 @@ Value resultOf(StringRef opcode, llvm::ArrayRef<PtxOperand> operands,
   if (base == "mov" && packs)
     // From a pair to a register, and the other way round.
     return !operands[0].empty() && operands[0].front() == "{" ? bits : mangled;
-  if (base == "mov" || base == "cvta" || base == "mapa")
+  if (base == "mov" || base == "cvta")
     return value(1);
   if (base == "cvt") {
-    if (opcode.contains(".f") || opcode.contains(".bf") ||
-        opcode.contains(".tf") || opcode.contains(".e"))
+    if (operands.size() != 2 || opcode.contains(".pack") ||
+        opcode.contains(".sat") || opcode.contains(".f") ||
+        opcode.contains(".bf") || opcode.contains(".tf") ||
+        opcode.contains(".e"))
       return mangled;
     // To fewer bits than an address has, and from them.
     bool isWhole = opcode.contains("64.u64") || opcode.contains("64.s64");
-    return isWhole || !value(1).has(Value::Pointer) ? value(1) : bits;
+    bool isMore = value(1).has(Value::Pointer | Value::Distance);
+    return isWhole || !isMore ? value(1) : bits;
   }
   if (base == "selp" || base == "min" || base == "max") {
     Value either = value(1);
@@ -214,6 +284,21 @@ Value resultOf(StringRef opcode, llvm::ArrayRef<PtxOperand> operands,
       return mangled;
     return either;
   }
+  // Between elements, and back to bytes.
+  auto scaled = [&](std::optional<int64_t> by, bool isDown) {
+    Value moved = value(1);
+    bool fits = by && *by >= 0 && *by <= 4 && moved.kinds == Value::Distance &&
+                (isDown ? moved.shift == 0 : moved.shift == *by);
+    moved.shift = fits && isDown ? uint8_t(*by) : 0;
+    moved.width = anyWidth;
+    return fits ? moved : mangled;
+  };
+  auto powerOf = [&](size_t i) -> std::optional<int64_t> {
+    std::optional<int64_t> factor = constant(i);
+    if (!factor || !llvm::has_single_bit(uint64_t(*factor)))
+      return std::nullopt;
+    return llvm::countr_zero(uint64_t(*factor));
+  };
   if (base == "add")
     return add(value(1), value(2));
   if (base == "sub")
@@ -221,6 +306,9 @@ Value resultOf(StringRef opcode, llvm::ArrayRef<PtxOperand> operands,
   if (base == "mad" && !value(1).tells() && !value(2).tells())
     return add(value(3), number(widthOf(opcode, operands.take_front(3),
                                         llvm::ArrayRef(values).take_front(3))));
+  if (base == "mad" && value(1).kinds == Value::Distance && !value(2).tells() &&
+      !opcode.contains(".hi"))
+    return add(scaled(powerOf(2), /*isDown=*/false), value(3));
   if (base == "and") {
     bool maskIsFirst = constant(1).has_value();
     if (value(1).tells() && value(2).tells())
@@ -239,12 +327,11 @@ Value resultOf(StringRef opcode, llvm::ArrayRef<PtxOperand> operands,
   if (base == "or" || base == "xor" || base == "not" || base == "neg")
     return bits;
   if (base == "shr" || base == "shl" || base == "mul") {
-    if (value(1).kinds == Value::Distance && !value(2).tells()) {
-      // Not to be compared with one of another scale.
-      Value scaled = value(1);
-      scaled.width = anyWidth;
-      return scaled;
-    }
+    if (value(1).kinds == Value::Distance && !value(2).tells())
+      return opcode.contains(".hi")
+                 ? mangled
+                 : scaled(base == "mul" ? powerOf(2) : constant(2),
+                          base == "shr");
     std::optional<int64_t> by = constant(2);
     if (base == "shr" && by && *by >= 0 && *by < anyShift) {
       bits.shift = uint8_t(std::min<int64_t>(anyShift, bits.shift + *by));
@@ -259,8 +346,10 @@ Value resultOf(StringRef opcode, llvm::ArrayRef<PtxOperand> operands,
       return number(9);
     return mangled;
   }
+  // A buffer lies in global memory; a sum may lie anywhere.
   if (base == "isspacep")
-    return number(1);
+    return all.told() == Value::Pointer && all.width <= farBits ? number(1)
+                                                                : mangled;
   return mangled;
 }
 

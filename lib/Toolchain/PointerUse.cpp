@@ -4,140 +4,25 @@
 // Follows the addresses of buffers from the parameters of each kernel through
 // registers, calls, local and shared memory, and so those of the module's own
 // variables. An address may be moved, added to and compared with another
-// address or with null. Its low bits may be looked at, for alignment; anything
-// else that would turn it into data is refused, and through that of a variable
-// nothing may be written. The analysis forgets order: a register holds all that
+// address or with null. Its low bits may be looked at, for alignment; every
+// other operand of every instruction refuses it, known or not, and through that
+// of a variable nothing may be written. Memory that holds one is not copied by
+// what is not followed. The analysis forgets order: a register holds all that
 // any instruction puts there.
 // What it does not follow is listed in docs/design/contract.md.
 //
 //===----------------------------------------------------------------------===//
 
-#include "Contract.h"
-#include "PointerValue.h"
+#include "PointerAnalysis.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringMap.h"
-#include "llvm/ADT/StringSet.h"
-#include "llvm/ADT/Twine.h"
 #include "llvm/ADT/bit.h"
 
 #include <algorithm>
-#include <map>
-
-using llvm::StringRef;
 
 namespace fsr {
-namespace {
-
-using Operand = PtxOperand;
-
-int64_t bytesOf(StringRef opcode) {
-  for (auto [suffix, bytes] : {std::pair<StringRef, int64_t>{"64", 8},
-                               {"32", 4},
-                               {"16", 2},
-                               {"8", 1},
-                               {"128", 16}})
-    if (opcode.ends_with(suffix))
-      return bytes;
-  return 0;
-}
-
-/// An address that was stored in shared or local memory.
-struct Kept {
-  Place place;
-  int64_t bytes;
-  Value value;
-};
-
-/// "v" of "v.x", a part of a vector, and of "%tid.x".
-StringRef stemOf(StringRef name) { return name.split('.').first; }
-
-int64_t vectorSize(StringRef opcode) {
-  return opcode.contains(".v2") ? 2 : opcode.contains(".v4") ? 4 : 1;
-}
-
-class Analysis {
-public:
-  Analysis(const PtxModule &module, llvm::ArrayRef<KernelLaunch> launches);
-
-  std::optional<std::string> run();
-
-private:
-  /// What a parameter holds, by offset.
-  using Slots = std::map<int64_t, Value>;
-  struct Function {
-    const PtxFunction *source = nullptr;
-    llvm::StringMap<Value> names;  ///< Registers and variables.
-    llvm::StringMap<Slots> slots;  ///< Parameters, its own and those it passes.
-    llvm::StringSet<> definitions; ///< Names that some statement sets.
-    Slots results;
-    bool isTaken = false; ///< Its address is used, so anyone may call it.
-  };
-
-  void findDefinitions(Function &in);
-  void findTaken();
-  void settle();
-  void visit(Function &in, llvm::ArrayRef<StringRef> statement);
-  void visitCall(Function &in, llvm::ArrayRef<StringRef> words);
-  void visitLoad(Function &in, StringRef opcode,
-                 llvm::ArrayRef<Operand> operands);
-  void visitStore(Function &in, StringRef opcode,
-                  llvm::ArrayRef<Operand> operands);
-  Value loadParameter(Function &in, StringRef opcode, Operand address);
-  static Value heldBy(const Slots &slots) {
-    Value all;
-    for (const auto &slot : slots)
-      all.add(slot.second);
-    return all;
-  }
-  /// What a load through `address`, into the parameters, may give.
-  static Value throughHolder(const Value &address, bool isWhole) {
-    Value held = plain(isWhole ? Value::Pointer : Value::Bits);
-    held.shift = isWhole ? 0 : anyShift;
-    held.buffers = address.buffers;
-    held.variable = address.variable;
-    return held;
-  }
-  Place placeOf(const Function &in, Operand address) const;
-  void keep(std::vector<Kept> &memory, const Kept &kept);
-  void storeParameter(Function &in, StringRef opcode, Operand address,
-                      Operand stored);
-  void checkAddress(Function &in, StringRef opcode, Operand operand);
-  void checkWrite(Function &in, StringRef opcode, Operand address);
-  void loadKept(Value &loaded, StringRef opcode, const Value &address,
-                Place place, int64_t bytes, bool isPart);
-  void compare(Function &in, StringRef opcode,
-               llvm::ArrayRef<Operand> operands);
-  Value compute(const Function &in, StringRef opcode,
-                llvm::ArrayRef<Operand> operands) const;
-  Value get(const Function &in, Operand operand) const;
-  Value getName(const Function &in, StringRef name) const;
-  void put(Function &in, Operand operand, const Value &value);
-  void putName(Function &in, StringRef name, Value value) {
-    Value &held = in.names[stemOf(name)];
-    // A counter would grow bit by bit.
-    if (round > 8 && value.width > held.width)
-      value.width = anyWidth;
-    changed |= held.add(value);
-  }
-  void refuse(const llvm::Twine &reason) {
-    if (!refusal)
-      refusal = reason.str();
-  }
-  std::string called(const Value &value) const;
-
-  const PtxModule &module;
-  std::vector<std::string> buffers; ///< Their names, by bit.
-  llvm::StringMap<Function> functions;
-  std::vector<Function *> order;
-  /// The addresses in shared and local memory. Functions get those of each
-  /// other's local memory.
-  std::vector<Kept> shared, local;
-  unsigned round = 0;
-  bool changed = false, isChecking = false;
-  std::optional<std::string> refusal;
-};
+namespace pointers {
 
 Analysis::Analysis(const PtxModule &module,
                    llvm::ArrayRef<KernelLaunch> launches)
@@ -313,61 +198,10 @@ Value Analysis::compute(const Function &in, StringRef opcode,
   return resultOf(opcode, operands, values, getName(in, carry));
 }
 
-void Analysis::compare(Function &in, StringRef opcode,
-                       llvm::ArrayRef<Operand> operands) {
-  if (!isChecking || operands.size() < 3)
-    return;
-  Value a = get(in, operands[1]), b = get(in, operands[2]);
-  if (!a.tells() && !b.tells())
-    return;
-  bool equality = opcode.contains(".eq") || opcode.contains(".ne");
-  if (a.isAddress() && b.isAddress() && a.kinds == b.kinds)
-    return;
-  auto mayBeNull = [](const Value &v) {
-    return v.tells() && !v.has(Value::Bits) && v.width <= farBits;
-  };
-  if (equality && ((mayBeNull(a) && literal(operands[2]) == 0) ||
-                   (mayBeNull(b) && literal(operands[1]) == 0)))
-    return;
-  refuse("where a buffer lies decides what the code does (" +
-         called(a.tells() ? a : b) + " in `" + opcode +
-         "`); only its alignment, up to " + llvm::Twine(alignmentBits / 2) +
-         " bytes, null and the address of a buffer may be tested");
-}
-
-/// `operand` in brackets: what is reached must be reached from something.
-void Analysis::checkAddress(Function &in, StringRef opcode, Operand operand) {
-  if (!isChecking)
-    return;
-  Value address = get(in, operand);
-  if (address.has(Value::Bits))
-    return refuse("`" + opcode +
-                  "` uses an address that is computed from the "
-                  "bits of another one (" +
-                  called(address) + "); add offsets to the pointer instead");
-  bool isInWindow = false;
-  for (StringRef space : {".shared", ".local", ".const", ".param"})
-    isInWindow |= opcode.contains(space);
-  if (!isInWindow && address.kinds == Value::Number)
-    refuse("`" + opcode +
-           "` uses an address that is a number and comes from "
-           "no argument; pass the buffer, or a scratch buffer of the plan");
-}
-
-void Analysis::checkWrite(Function &in, StringRef opcode, Operand operand) {
-  if (!isChecking)
-    return;
-  Value address = get(in, operand);
-  if (!address.variable.empty())
-    refuse("the variable `" + address.variable +
-           "` in device memory is used by `" + opcode +
-           "`: no state may survive a launch; use a scratch buffer of the "
-           "plan, shared memory, or make it const");
-}
-
 /// The name and offset in "[name+8]", "[name+-8]"; no offset where it is
 /// written otherwise.
-std::pair<StringRef, std::optional<int64_t>> nameAndOffset(Operand address) {
+static std::pair<StringRef, std::optional<int64_t>>
+nameAndOffset(Operand address) {
   if (!address.empty() && address.front() == "[")
     address = address.drop_front();
   size_t count = llvm::find(address, StringRef("]")) - address.begin();
@@ -434,20 +268,6 @@ Place Analysis::placeOf(const Function &in, Operand address) const {
   return offset ? place.moved(offset) : place.loosened();
 }
 
-void Analysis::keep(std::vector<Kept> &memory, const Kept &kept) {
-  for (Kept &old : memory)
-    if (old.place == kept.place && old.bytes == kept.bytes) {
-      changed |= old.value.add(kept.value);
-      return;
-    }
-  // So many different places are no table of pointers.
-  if (memory.size() == 256)
-    return refuse("too many buffers' addresses are kept in memory to be "
-                  "followed");
-  memory.push_back(kept);
-  changed = true;
-}
-
 void Analysis::storeParameter(Function &in, StringRef opcode, Operand address,
                               Operand stored) {
   auto [name, at] = nameAndOffset(address);
@@ -470,82 +290,6 @@ void Analysis::storeParameter(Function &in, StringRef opcode, Operand address,
   }
 }
 
-void Analysis::visitLoad(Function &in, StringRef opcode,
-                         llvm::ArrayRef<Operand> operands) {
-  if (operands.size() < 2)
-    return;
-  if (opcode.contains(".param"))
-    return put(in, operands[0], loadParameter(in, opcode, operands[1]));
-  checkAddress(in, opcode, operands[1]);
-  int64_t bytes = bytesOf(opcode);
-  Value loaded =
-      unknown(bytes && bytes < 8 ? uint8_t(8 * bytes) : uint8_t(anyWidth));
-  loadKept(loaded, opcode, get(in, operands[1]), placeOf(in, operands[1]),
-           bytes * vectorSize(opcode), bytes < 8);
-  put(in, operands[0], loaded);
-}
-
-/// Adds what a read may find of the addresses that were kept in memory.
-void Analysis::loadKept(Value &loaded, StringRef opcode, const Value &address,
-                        Place place, int64_t bytes, bool isPart) {
-  bool isShared = opcode.contains(".shared"),
-       isLocal = opcode.contains(".local"),
-       isGeneric = !isShared && !isLocal && !opcode.contains(".global") &&
-                   !opcode.contains(".const") && !address.has(Value::Pointer);
-  auto load = [&](const std::vector<Kept> &memory) {
-    for (const Kept &kept : memory) {
-      bool isNowhere = place.kind == Place::None || place.kind == Place::Any ||
-                       kept.place.kind == Place::None ||
-                       kept.place.kind == Place::Any;
-      if ((isPart && isNowhere && kept.value.variable.empty()) ||
-          !place.meets(bytes, kept.place, kept.bytes))
-        continue;
-      Value value = kept.value;
-      if (isPart) {
-        value.kinds = Value::Bits;
-        value.shift = anyShift;
-      }
-      loaded.add(value);
-    }
-  };
-  if (address.has(Value::Holder))
-    loaded.add(throughHolder(address, !isPart));
-  if (isShared || isGeneric)
-    load(shared);
-  if (isLocal || isGeneric)
-    load(local);
-}
-
-void Analysis::visitStore(Function &in, StringRef opcode,
-                          llvm::ArrayRef<Operand> operands) {
-  if (operands.size() < 2)
-    return;
-  Value stored = get(in, operands[1]);
-  if (opcode.contains(".param"))
-    return storeParameter(in, opcode, operands[0], operands[1]);
-  checkAddress(in, opcode, operands[0]);
-  checkWrite(in, opcode, operands[0]);
-  if (!stored.tells())
-    return;
-  Value address = get(in, operands[0]);
-  bool isShared = opcode.contains(".shared"),
-       isLocal = opcode.contains(".local"),
-       isGeneric = !isShared && !isLocal && !opcode.contains(".global") &&
-                   address.has(Value::Based) && !address.has(Value::Pointer);
-  bool isKept = bytesOf(opcode) >= 8 && !stored.has(Value::Bits) &&
-                !opcode.starts_with("st.async");
-  Kept kept{placeOf(in, operands[0]), bytesOf(opcode) * vectorSize(opcode),
-            stored};
-  kept.value.place = Place();
-  if (isKept && (isShared || isGeneric))
-    keep(shared, kept);
-  if (isKept && (isLocal || isGeneric))
-    keep(local, kept);
-  if (isChecking && (!isKept || !(isShared || isLocal || isGeneric)))
-    refuse(called(stored) + " is written as data (`" + opcode +
-           "`); where a buffer lies is no result");
-}
-
 void Analysis::visitCall(Function &in, llvm::ArrayRef<StringRef> words) {
   // call.uni (results), name, (arguments), prototype
   llvm::SmallVector<Operand, 6> operands = operandsOf(words.drop_front());
@@ -563,6 +307,9 @@ void Analysis::visitCall(Function &in, llvm::ArrayRef<StringRef> words) {
       arguments = operand;
     }
   }
+  if (isChecking && !callee.empty() && !functions.count(callee) &&
+      getName(in, callee).tells())
+    return refuse("where a buffer lies decides what the code does (`call`)");
   auto found = functions.find(callee);
   Function *target = found == functions.end() ? nullptr : &found->second;
   size_t index = 0;
@@ -627,54 +374,16 @@ void Analysis::visit(Function &in, llvm::ArrayRef<StringRef> statement) {
   if (base == "st")
     return visitStore(in, opcode, operands);
 
-  bool reachesMemory = llvm::any_of(
-      operands, [](Operand o) { return !o.empty() && o.front() == "["; });
-  if (reachesMemory) {
-    bool isFirst = true;
-    for (Operand operand : operands) {
-      bool isAddress = !operand.empty() && operand.front() == "[";
-      bool isResult = !isAddress && operand.data() == operands[0].data();
-      // A tensor map and coordinates, or a barrier, may stand there too.
-      if (isAddress) {
-        checkAddress(in,
-                     base == "cp" || base == "mbarrier" || base == "fence"
-                         ? StringRef("cp.shared")
-                         : opcode,
-                     operand);
-        // Copies read from what is behind the first.
-        bool isRead = base == "prefetch" || base == "prefetchu" ||
-                      opcode.starts_with("cp.async.bulk.prefetch") ||
-                      opcode.starts_with("wmma.load") ||
-                      (base == "cp" && !isFirst);
-        if (!isRead)
-          checkWrite(in, opcode, operand);
-        isFirst = false;
-      } else if (isResult) {
-        // What an atomic operation finds; its address is the next operand.
-        Value found = unknown();
-        if (operands.size() > 1 && !opcode.contains(".global"))
-          loadKept(found, opcode, get(in, operands[1]),
-                   placeOf(in, operands[1]), 16, /*isPart=*/true);
-        put(in, operand, found);
-      } else if (isChecking && get(in, operand).tells() &&
-                 (base != "tensormap" || !get(in, operand).variable.empty())) {
-        // A tensor map is made to hold an address.
-        refuse(called(get(in, operand)) + " is written as data (`" + opcode +
-               "`); where a buffer lies is no result");
-      }
-    }
-    return;
-  }
+  if (llvm::any_of(operands,
+                   [](Operand o) { return !o.empty() && o.front() == "["; }))
+    return visitMemory(in, opcode, operands);
   if (base == "setp" || base == "set") {
     compare(in, opcode, operands);
     if (!operands.empty())
       put(in, operands[0], number(1));
     return;
   }
-  if (base == "brx" && isChecking && operands.size() == 2 &&
-      get(in, operands[0]).tells())
-    return refuse("where a buffer lies decides what the code does (`" + opcode +
-                  "`)");
+  checkOperands(in, opcode, operands);
   if (operands.size() == 1)
     put(in, operands[0], unknown());
   if (operands.size() < 2)
@@ -718,11 +427,11 @@ std::optional<std::string> Analysis::run() {
   return refusal;
 }
 
-} // namespace
+} // namespace pointers
 
 std::optional<std::string>
 checkPointers(const PtxModule &module, llvm::ArrayRef<KernelLaunch> launches) {
-  return Analysis(module, launches).run();
+  return pointers::Analysis(module, launches).run();
 }
 
 } // namespace fsr

@@ -104,12 +104,13 @@ struct Place {
 struct Value {
   enum : uint8_t {
     Pointer = 1,  ///< Into a buffer.
-    Distance = 2, ///< Between two buffers.
+    Distance = 2, ///< Between two buffers, moved down by `shift` bits.
     Bits = 4,     ///< Computed from an address, moved down by `shift` bits.
     Based = 8,    ///< Into shared or local memory, a variable, a parameter.
     Unknown = 16, ///< From memory, or of an instruction not known here.
     Number = 32,  ///< Certainly no address.
     Holder = 64,  ///< Into the parameters, where addresses of buffers lie.
+    Policy = 128, ///< For a cache, made from the range of a buffer.
   };
   uint8_t kinds = 0;
   uint8_t shift = 0;
@@ -117,19 +118,18 @@ struct Value {
   /// have been moved at once.
   uint8_t width = 0;
   uint64_t buffers = 0; ///< Which ones, as bits; see `mostBuffers`.
+  uint64_t from = 0;    ///< Where a distance begins; it ends in the others.
   /// A variable in device memory into which it may point, or whose address
   /// went into it; the first, where there are several.
   llvm::StringRef variable;
   Place place; ///< Where Based is set.
 
   /// Whether it says something of where a buffer lies.
-  uint8_t told() const { return kinds & (Pointer | Distance | Bits); }
+  uint8_t told() const { return kinds & (Pointer | Distance | Bits | Policy); }
   bool tells() const { return told(); }
   bool has(uint8_t kind) const { return kinds & kind; }
   /// An address and nothing else, that can be compared with its like.
-  bool isAddress() const {
-    return (kinds == Pointer || kinds == Distance) && width <= farBits;
-  }
+  bool isAddress() const { return kinds == Pointer && width <= farBits; }
   /// True where something is new.
   bool add(const Value &other) {
     Value before = *this;
@@ -138,11 +138,13 @@ struct Value {
     shift = std::max(shift, other.shift);
     width = std::max(width, other.width);
     buffers |= other.buffers;
+    from |= other.from;
     if (variable.empty())
       variable = other.variable;
     return kinds != before.kinds || shift != before.shift ||
            width != before.width || buffers != before.buffers ||
-           variable != before.variable || place != before.place;
+           from != before.from || variable != before.variable ||
+           place != before.place;
   }
 };
 
@@ -172,6 +174,14 @@ inline Value based(llvm::StringRef name) {
   value.place = {Place::Exact, name, 0};
   return value;
 }
+
+/// Whether `opcode` does nothing but set its first operand from the others, so
+/// that what it makes of an address is known by `resultOf`.
+bool onlyComputes(llvm::StringRef opcode);
+
+/// "shared" for the second address of "cp.async.bulk.global.shared::cta";
+/// nothing where the opcode does not say.
+llvm::StringRef spaceOf(llvm::StringRef opcode, unsigned address);
 
 /// What an instruction puts into its first operand, where the operands hold
 /// `values`; nothing while one of them is not known yet.

@@ -13,6 +13,7 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/Twine.h"
 
+#include <algorithm>
 #include <array>
 
 using llvm::StringRef;
@@ -133,6 +134,7 @@ private:
   bool readVariable(const PtxWords &statement,
                     llvm::ArrayRef<StringRef> initialiser);
   bool readBody(PtxFunction &function);
+  void readWindow(llvm::ArrayRef<StringRef> statement);
 
   std::vector<StringRef> tokens;
   size_t at = 0;
@@ -221,6 +223,7 @@ bool Reader::readDeclaration() {
     if (has(kind))
       return refuse("the code uses a texture or surface reference, which "
                     "nobody binds");
+  readWindow(statement);
   if (has(".global") || has(".const"))
     return readVariable(statement, initialiser);
   return true;
@@ -299,7 +302,7 @@ bool Reader::readFunction(const PtxWords &statement, bool hasBody) {
 }
 
 /// Bytes of ".align 4 .b8 name[16]", at most 2^60.
-uint64_t bytesOfVariable(const PtxWords &statement) {
+uint64_t bytesOfVariable(llvm::ArrayRef<StringRef> statement) {
   uint64_t bytes = 0;
   for (size_t i = 0; i < statement.size(); ++i) {
     uint64_t factor = 1;
@@ -340,6 +343,28 @@ bool Reader::readVariable(const PtxWords &statement,
   return true;
 }
 
+/// A variable in shared or local memory, in a function or outside.
+void Reader::readWindow(llvm::ArrayRef<StringRef> statement) {
+  bool isShared = llvm::is_contained(statement, ".shared");
+  if (!isShared && !llvm::is_contained(statement, ".local"))
+    return;
+  unsigned names = llvm::count_if(statement, isPtxName);
+  for (StringRef token : statement) {
+    if (!isPtxName(token))
+      continue;
+    if (!isShared) {
+      module.local[token] = true;
+      continue;
+    }
+    // Where several stand in one declaration, none has a known size.
+    bool isKnown = names == 1 && !llvm::is_contained(statement, ".extern");
+    uint64_t bytes = isKnown ? bytesOfVariable(statement) : 0;
+    auto [at, isNew] = module.shared.try_emplace(token, bytes);
+    if (!isNew)
+      at->second = std::min(at->second, bytes);
+  }
+}
+
 /// Whether a colon behind these words makes a label of them.
 bool isLabel(const PtxWords &statement) {
   return statement.size() == 1 && isPtxName(statement.front());
@@ -362,6 +387,8 @@ bool Reader::readBody(PtxFunction &function) {
     if (token == ":") {
       statement.clear();
     } else if (token == ";") {
+      if (!statement.empty() && statement.front().starts_with("."))
+        readWindow(statement);
       if (!statement.empty())
         function.body.push_back(std::move(statement));
       statement.clear();

@@ -57,6 +57,10 @@ struct PtxModule {
   std::vector<llvm::StringRef> initialisers;
   std::vector<PtxFunction> functions; ///< Those that have a body.
   std::vector<llvm::StringRef> externs;
+  /// Bytes of the variables in shared memory, the fewest where several have one
+  /// name; 0 where that is not known, as of those that lie upon each other.
+  llvm::StringMap<uint64_t> shared;
+  llvm::StringMap<bool> local; ///< Names of variables in local memory.
 
   const PtxFunction *findEntry(llvm::StringRef name) const;
 };

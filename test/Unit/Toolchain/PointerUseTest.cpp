@@ -253,6 +253,173 @@ TEST(PointerUse, WhatCompilersWrite) {
     EXPECT_EQ(why(body), "") << body;
 }
 
+/// The address of a buffer in %rd1, its bits in %r1, kept in `s`.
+const char bitsAndKept[] = "shr.u64 %rd4, %rd1, 12; cvt.u32.u64 %r1, %rd4;"
+                           ".shared .align 16 .b8 s[16];"
+                           ".shared .align 16 .b8 t[512];"
+                           "mov.u64 %rd5, s; mov.u64 %rd6, t;";
+const char keep[] = "st.shared.u64 [s], %rd1;";
+
+TEST(PointerUse, OperandsThatAreNoAddress) {
+  for (const char *body :
+       {"barrier.cta.sync %r1, 64;", "bar.sync %r1;", "bar.arrive 1, %r1;",
+        "barrier.cta.red.popc.u32 %r2, %r1, %p1;",
+        "bar.red.or.pred %p2, 0, 64, %r1;", "bar.warp.sync %r1;",
+        "nanosleep.u32 %r1;", "mapa.shared::cluster.u32 %r2, %r3, %r1;",
+        "mapa.u64 %rd7, %rd6, %r1;", "setmaxnreg.inc.sync.aligned.u32 %r1;",
+        "alloca.u64 %rd7, %rd4;", "stackrestore.u64 %rd4;",
+        "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p1, %rd1;",
+        "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r1, 32;",
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1}, %rd4, %rd6,"
+        " 1, 1, 1, 0, 0;",
+        // An instruction that nobody knows.
+        "frobnicate.u32 %r2, %r1;", "frobnicate.u32 %r2, [%rd6], %r1;",
+        "frobnicate.u32 %r1, [%rd6];",
+        // Lanes that wait for one another.
+        "shfl.sync.idx.b32 %r2, %r3, 0, 31, %r1;",
+        "vote.sync.ballot.b32 %r2, %p1, %r1;",
+        "redux.sync.add.u32 %r2, %r3, %r1;",
+        "match.any.sync.b32 %r2, %r3, %r1;", "elect.sync %r2|%p1, %r1;",
+        // Beside the address of an instruction that reaches memory.
+        "mbarrier.arrive.shared::cta.b64 %rd7, [%rd6], %r1;",
+        "cp.async.ca.shared.global [%rd6], [%rd2], 4, %r1;",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+        " [%rd6], [%rd2], %r1, [%rd6];",
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile"
+        ".mbarrier::complete_tx::bytes [%rd6], [%rd2, {%r1}], [%rd6];",
+        "st.bulk.weak.shared::cta [%rd6], %rd4, 0;",
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%rd6], 1,"
+        " [%r1];",
+        "ld.global.L2::cache_hint.f32 %f1, [%rd1], %rd4;",
+        "st.global.L2::cache_hint.f32 [%rd1], %f1, %rd4;",
+        "wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {%r2}, [%rd6], %r1;",
+        "prefetch.global.L2 [%rd4];", "multimem.red.add.u32 [%rd2], %r1;",
+        // A predicate that is combined, a function that is chosen.
+        "lop3.or.b32 %r2|%p1, %r1, 0, 1, 0xE8, 0;"
+        "setp.eq.and.u32 %p2, 0, 0, %p1; selp.b32 %r2, 1, 0, %p2;",
+        "mov.u64 %rd7, k; add.u64 %rd7, %rd7, %rd4; call %rd7, (), proto;",
+        "cvt.pack.sat.u8.s32.b32 %r2, 0, %r1, 0; st.global.u32 [%rd2], %r2;",
+        "isspacep.shared %p1, %rd4; @%p1 bra L;",
+        // An address in a space in which no buffer lies.
+        "ld.shared.u32 %r2, [%rd1];", "ld.local.u32 %r2, [%rd1];",
+        "mov.b64 %rd7, k_param_0; add.u64 %rd7, %rd7, %rd4;"
+        "ld.param.u32 %r2, [%rd7];"})
+    EXPECT_NE(why(std::string(bitsAndKept) + body), "") << body;
+}
+
+TEST(PointerUse, CopiesOfWhatHoldsAnAddress) {
+  for (const char *body :
+       {"cp.async.bulk.global.shared::cta.bulk_group [%rd2], [%rd5], 16;",
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u64 [%rd2],"
+        " [%rd5], 16;",
+        "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes"
+        " [%rd6], [%rd5], 16, [%rd6];",
+        "cp.reduce.async.bulk.shared::cluster.shared::cta"
+        ".mbarrier::complete_tx::bytes.add.u64 [%rd6], [%rd5], 16, [%rd6];",
+        "cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group"
+        " [%rd2, {%r2}], [%rd5];",
+        "multimem.cp.async.bulk.global.shared::cta.bulk_group [%rd2], [%rd5],"
+        " 16;",
+        "cp.async.ca.shared.global [%rd6], [%rd5], 4;",
+        // More than lies in a variable, from a number, and from memory.
+        "cp.async.bulk.global.shared::cta.bulk_group [%rd2], [%rd6], 1024;",
+        "cp.async.bulk.global.shared::cta.bulk_group [%rd2], [16], 16;",
+        "ld.shared.u32 %r2, [t]; cp.async.bulk.global.shared::cta.bulk_group"
+        " [%rd2], [%r2], 16;",
+        "wgmma.mma_async.sync.aligned.m64n8k32.s32.u8.u8 {%r2}, %rd7, %rd8, 1;",
+        // Loads from beside it.
+        "ld.shared.u32 %r2, [%rd6+512]; st.global.u32 [%rd2], %r2;",
+        "sub.u64 %rd7, %rd5, %rd6; add.u64 %rd7, %rd6, %rd7;"
+        "ld.shared.u32 %r2, [%rd7]; st.global.u32 [%rd2], %r2;",
+        "ld.shared.u32 %r2, [16]; st.global.u32 [%rd2], %r2;",
+        "ld.shared.u32 %r2, [t]; ld.shared.u32 %r2, [%r2];"
+        "st.global.u32 [%rd2], %r2;",
+        "atom.shared.add.u32 %r2, [16], 0; st.global.u32 [%rd2], %r2;",
+        "add.u64 %rd7, %rd6, %rd3; ld.shared.u32 %r2, [%rd7];"
+        "st.global.u32 [%rd2], %r2;",
+        "st.local.u64 [8], %rd1; ld.local.u32 %r2, [8];"
+        "st.global.u32 [%rd2], %r2;"})
+    EXPECT_NE(why(std::string(bitsAndKept) + keep + body), "") << body;
+  // The same of plain data, and beside an address.
+  for (const char *body :
+       {"cp.async.bulk.global.shared::cta.bulk_group [%rd2], [%rd6], 512;",
+        "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes"
+        " [%rd6], [%rd6+16], 16, [%rd6];",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+        " [%rd6], [%rd1], 16, [%rd6];",
+        "ld.shared.u32 %r2, [%rd6+508]; st.global.u32 [%rd2], %r2;"}) {
+    EXPECT_EQ(why(std::string(bitsAndKept) + keep + body), "") << body;
+    EXPECT_EQ(why(std::string(bitsAndKept) + body), "") << body;
+  }
+}
+
+TEST(PointerUse, PoliciesOfTheCache) {
+  const std::string make =
+      "createpolicy.range.global.L2::evict_last.b64 %rd4, [%rd1], 4096, 8192;";
+  EXPECT_EQ(why(make + "ld.global.L2::cache_hint.f32 %f1, [%rd1], %rd4;"
+                       "st.global.L2::cache_hint.f32 [%rd2], %f1, %rd4;"),
+            "");
+  for (const char *body :
+       {"setp.eq.u64 %p1, %rd4, 0;", "st.global.u64 [%rd2], %rd4;",
+        "and.b64 %rd5, %rd4, 15; st.global.u64 [%rd2], %rd5;",
+        "add.u64 %rd5, %rd4, 1; ld.global.L2::cache_hint.f32 %f1, [%rd1], "
+        "%rd5;",
+        "ld.global.f32 %f1, [%rd4];"})
+    EXPECT_NE(why(make + body), "") << body;
+}
+
+TEST(PointerUse, TensorMaps) {
+  const std::string make =
+      ".shared .align 128 .b8 m[128];"
+      "tensormap.replace.tile.global_address.shared::cta.b1024.b64 [m], %rd1;";
+  const std::string send =
+      "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release"
+      ".gpu.sync.aligned [%rd2], [m], 128;";
+  EXPECT_EQ(why(make + send +
+                "cp.async.bulk.tensor.1d.shared::cluster.global.tile"
+                ".mbarrier::complete_tx::bytes [%r1], [%rd2, {%r2}], [%r3];"
+                "ld.global.f32 %f1, [%rd1]; st.global.f32 [%rd1], %f1;"),
+            "");
+  for (const char *body :
+       {"ld.shared.u32 %r1, [m]; st.global.u32 [%rd2], %r1;",
+        "ld.global.u32 %r1, [%rd2]; st.global.u32 [%rd1], %r1;",
+        "cp.async.ca.shared.global [%r1], [%rd2], 4;",
+        "shr.u64 %rd4, %rd1, 12; cvt.u32.u64 %r1, %rd4;"
+        "tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [m], 0, %r1;",
+        "add.u64 %rd4, %rd1, %rd1;"
+        "tensormap.replace.tile.global_address.shared::cta.b1024.b64 [m], "
+        "%rd4;"})
+    EXPECT_NE(why(make + send + body), "") << body;
+}
+
+TEST(PointerUse, Distances) {
+  for (const char *body :
+       {// From where it begins, and back; in elements.
+        "add.s64 %rd5, %rd3, %rd4; add.s64 %rd8, %rd1, %rd5;",
+        "shr.s64 %rd5, %rd4, 2; shl.b64 %rd6, %rd5, 2;"
+        "add.s64 %rd8, %rd1, %rd6;",
+        "sub.s64 %rd8, %rd2, %rd4;"})
+    EXPECT_EQ(why("sub.s64 %rd4, %rd2, %rd1;" + std::string(body) +
+                  "ld.global.f32 %f1, [%rd8]; st.global.f32 [%rd1], %f1;"),
+              "")
+        << body;
+  for (const char *body :
+       {// An index, from where it does not begin, two that are compared.
+        "shr.s64 %rd5, %rd4, 20; add.s64 %rd8, %rd1, %rd5;",
+        "shr.s64 %rd5, %rd4, 4; add.s64 %rd8, %rd1, %rd5;",
+        "shl.b64 %rd5, %rd4, 2; add.s64 %rd8, %rd1, %rd5;",
+        "add.s64 %rd8, %rd2, %rd4;", "sub.s64 %rd8, %rd1, %rd4;",
+        "cvt.sat.s32.s64 %r1, %rd4; cvt.s64.s32 %rd5, %r1;"
+        "add.s64 %rd8, %rd1, %rd5;",
+        "mov.u64 %rd5, s; add.s64 %rd8, %rd5, %rd4;",
+        "sub.s64 %rd5, %rd1, %rd2; add.s64 %rd6, %rd5, 65536;"
+        "setp.lt.s64 %p1, %rd4, %rd6; mov.u64 %rd8, %rd1;"})
+    EXPECT_NE(why("sub.s64 %rd4, %rd2, %rd1;" + std::string(body) +
+                  "ld.f32 %f1, [%rd8]; st.global.f32 [%rd1], %f1;"),
+              "")
+        << body;
+}
+
 TEST(PointerUse, FunctionsThatCallThemselves) {
   // Many parameters, so that the table of them grows during the call.
   std::string f = ".func f(.param .b64 f_0";
