@@ -40,6 +40,8 @@ StringRef whyNoRegister(StringRef token) {
   if (token.starts_with("envreg"))
     return "reads a driver register, as a grid-wide barrier does; split the "
            "work into several launches instead";
+  if (token.starts_with("reserved_smem_offset"))
+    return "reads where the system keeps its own shared memory";
   if (token.size() > 2 && token.starts_with("pm") && llvm::isDigit(token[2]))
     return "reads a performance counter";
   return "";
@@ -53,10 +55,20 @@ StringRef whyNoInstruction(StringRef opcode) {
   if (base == "pmevent")
     return "signals a profiler";
   if (llvm::StringSwitch<bool>(base)
-          .Cases({"tex", "tld4", "txq", "suld", "sust", "sured", "suq"}, true)
+          .Cases(
+              {"tex", "tld4", "txq", "suld", "sust", "sured", "suq", "istypep"},
+              true)
           .Default(false))
     return "uses a texture or surface, which nobody binds; pass the data as a "
            "buffer";
+  // No compiler makes them of CUDA code, and the virtual device does not know
+  // them: with one of them nothing would run beside a GPU.
+  if (llvm::StringSwitch<bool>(base)
+          .Cases({"vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr",
+                  "vmad", "vset"},
+                 true)
+          .Default(false))
+    return "uses a scalar video instruction; write it with ordinary ones";
   if (opcode.starts_with("griddepcontrol.launch_dependents"))
     return "lets the next launch start before this one has ended; launches of "
            "a plan run one after another";

@@ -179,9 +179,10 @@ TEST(Contract, DeclarationsThatNobodyFulfils) {
 }
 
 TEST(Contract, ClocksAndPlaces) {
-  for (const char *name : {"%clock", "%clock64", "%clock_hi", "%globaltimer",
-                           "%globaltimer_lo", "%smid", "%gridid", "%envreg1",
-                           "%pm0", "%pm1_64", "%warpid", "%current_graph_exec"})
+  for (const char *name :
+       {"%clock", "%clock64", "%clock_hi", "%globaltimer", "%globaltimer_lo",
+        "%smid", "%gridid", "%envreg1", "%pm0", "%pm1_64", "%warpid",
+        "%current_graph_exec", "%reserved_smem_offset_0"})
     EXPECT_NE(why("mov.u32 %r1, " + std::string(name) + ";").find(name),
               std::string::npos)
         << name;
@@ -198,6 +199,8 @@ TEST(Contract, Instructions) {
         {"pmevent 1;", "profiler"},
         {"tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1}];", "texture"},
         {"sust.b.1d.b32.trap [%rd1, {%r1}], %r2;", "surface"},
+        {"istypep.texref %p1, %rd1;", "texture"},
+        {"vadd.u32.u32.u32 %r1, %r2, %r3;", "video"},
         {"suld.b.1d.b32.trap %r2, [%rd1, {%r1}];", "surface"},
         {"griddepcontrol.launch_dependents;", "the next launch start"},
         {".pragma \"ptxas -O0\";", "is not known"}})
