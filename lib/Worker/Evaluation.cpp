@@ -103,7 +103,7 @@ double Evaluation::helperSlackMs() const {
 }
 
 llvm::Error Evaluation::begin(llvm::StringRef phase, double milliseconds) {
-  candidatePhase = phase.starts_with("candidate");
+  candidatePhase = phase.starts_with(fsr::candidatePhase);
   if (candidatePhase && dummy) {
     // Nothing of a candidate runs.
     candidatePhase = false;
