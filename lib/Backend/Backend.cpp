@@ -69,6 +69,25 @@ bool BackendError::isHardware() const {
   }
 }
 
+bool BackendError::isImageRefusal() const {
+  switch (code) {
+  case cuda::errorInvalidImage:
+  case cuda::errorNoBinaryForGpu:
+  case cuda::errorInvalidPtx:
+  case cuda::errorUnsupportedPtxVersion:
+  case cuda::errorInvalidSource:
+  case cuda::errorSharedObjectSymbolNotFound:
+  case cuda::errorNotFound:
+  case cuda::errorNotSupported:
+  case cuda::errorInvalidValue:
+  // Its variables have no room.
+  case cuda::errorOutOfMemory:
+    return llvm::StringRef(call).starts_with("cuModule");
+  default:
+    return false;
+  }
+}
+
 bool BackendError::isLaunchRefusal() const {
   switch (code) {
   case cuda::errorLaunchOutOfResources:

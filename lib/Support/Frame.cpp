@@ -28,9 +28,9 @@ using namespace fsr;
 
 static constexpr size_t prefixBytes = 4 + 8;
 
-/// Waits until `fd` is ready or hung up.
 char FrameCutOff::ID = 0;
 
+/// Waits until `fd` is ready or hung up.
 static llvm::Error waitFor(int fd, short events, Deadline deadline,
                            llvm::StringRef doing) {
   while (true) {

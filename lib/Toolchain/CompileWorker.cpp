@@ -35,6 +35,7 @@ namespace {
 const char warmUpText[] = R"(
 extern "C" __global__ void warm_up(float *x) { x[threadIdx.x] += 1; }
 )";
+
 struct Job {
   std::string nvrtc, chip, source;
   std::vector<MemoryHeader> headers; ///< Texts lie in the frame's blob.

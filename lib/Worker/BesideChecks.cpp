@@ -81,7 +81,8 @@ llvm::Error Evaluation::fetchBeside(size_t argument, uint64_t offset, void *to,
 /// Where the original is not known yet, and what the launches read is little:
 /// that is copied, and while they run on the host the device learns of the
 /// original. It does not see the candidate before the virtual device has.
-llvm::Expected<BesideReport> Evaluation::runBeside(const BesideLimits &limits,
+llvm::Expected<BesideReport> Evaluation::runBeside(const InputSet &set,
+                                                   const BesideLimits &limits,
                                                    const BesideHow &how) {
   uint64_t total = 0;
   for (const TaskBuffer &buffer : buffers->buffers())
@@ -117,6 +118,10 @@ llvm::Expected<BesideReport> Evaluation::runBeside(const BesideLimits &limits,
   if (!failed)
     failed = begin("original-virtual", runMs + helperSlackMs());
   other.join();
+  // Who asks the original next asks about the same inputs.
+  buffers->share(set);
+  if (!failed)
+    failed = buffers->fill(set, false);
   if (!failed)
     return std::move(*report);
   llvm::consumeError(report->takeError());
@@ -190,7 +195,7 @@ llvm::Expected<bool> Evaluation::besideOn(const InputSet &set, bool inFull,
       told.isSpent = true;
       return true;
     }
-    auto report = runBeside(limits, how);
+    auto report = runBeside(set, limits, how);
     if (!report)
       return report.takeError();
     if (!report->why.empty()) {

@@ -269,6 +269,8 @@ CloneValues::findWorst(TaskBuffers &buffers, const TaskBuffer &buffer,
   uint64_t last = 0;
   for (uint64_t i = 0; i < count; ++i)
     last = std::max<uint64_t>(last, placeOf(*buffer.argument, i).second);
+  if (last >= 8 * mostLookedAt) // Elements that lie far apart.
+    return std::nullopt;
   std::vector<double> values(last + 1);
   std::vector<char> ofCandidate((last + 1) * size),
       ofOriginal((last + 1) * size);

@@ -53,6 +53,7 @@ Evaluation::compareConditioned(llvm::ArrayRef<const TaskBuffer *> beyond,
       std::swap(failing.back().out, failing.back().original);
   }
   InputSet moved = set;
+  moved.comesAgain = false; // Not these inputs.
   bool goesOn = true;
   for (unsigned turn = 0; goesOn && turn < mostTurns; ++turn) {
     moved.perturbTurn = turn;

@@ -246,6 +246,8 @@ ReadWords CopiedTask::takeReads() {
   for (const Buffer &buffer : all) {
     if (buffer.isWritten || !buffer.extent || buffer.argument >= reads.size())
       continue;
+    if (buffer.extent / 4 >= mostReadWords)
+      return {};
     llvm::BitVector &words = reads[buffer.argument];
     words.resize((buffer.extent + 3) / 4);
     if (llvm::Error error = device->forRead(

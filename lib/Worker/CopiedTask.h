@@ -30,6 +30,8 @@ using ByteRuns = std::vector<std::pair<uint64_t, uint64_t>>;
 /// By argument, the words of 4 bytes of its storage that launches read; empty
 /// for buffers that are written.
 using ReadWords = std::vector<llvm::BitVector>;
+/// Of one buffer; of more nothing is known.
+constexpr uint64_t mostReadWords = uint64_t(1) << 31;
 
 class CopiedTask {
 public:

@@ -306,7 +306,7 @@ llvm::Expected<bool> Evaluation::prepare() {
     error = llvm::handleErrors(
         std::move(error),
         [&](std::unique_ptr<BackendError> failure) -> llvm::Error {
-          if (failure->isSticky())
+          if (!failure->isImageRefusal())
             return llvm::Error(std::move(failure));
           why = failure->message();
           return llvm::Error::success();

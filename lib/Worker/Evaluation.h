@@ -122,7 +122,8 @@ private:
   llvm::Expected<bool> validateBeside(bool inFull);
   llvm::Expected<bool> besideOn(const InputSet &set, bool inFull,
                                 BesideTold &told);
-  llvm::Expected<BesideReport> runBeside(const BesideLimits &limits,
+  llvm::Expected<BesideReport> runBeside(const InputSet &set,
+                                         const BesideLimits &limits,
                                          const BesideHow &how);
   llvm::Expected<std::set<ptx::FindingKind>>
   findOriginalKinds(const BesideLimits &limits, const BesideHow &how);
@@ -142,10 +143,11 @@ private:
   llvm::Expected<bool> validateSparse();
   llvm::Expected<bool> validateDominated();
   bool isFew(const TaskBuffer &buffer) const;
-  /// `again`: on the first of the sets.
+  /// `again`: on the first of the sets. `remark` stands in the check.
   llvm::Expected<bool> validateSets(llvm::StringRef name,
                                     llvm::ArrayRef<InputSet> sets,
-                                    llvm::ArrayRef<RunOrder> again);
+                                    llvm::ArrayRef<RunOrder> again,
+                                    llvm::StringRef remark = "");
   /// The candidate runs once, then `again` in each of these orders, until other
   /// bits come out; `ranAgain` says how often. All keep to the rule.
   llvm::Expected<bool> validate(const InputSet &set, Poison poison,

@@ -454,9 +454,12 @@ std::vector<InputSet> InputPlan::battery() const {
   // Nothing tells how large the sums were that a small result comes of, but
   // what the inputs' own rounding makes of it: a sum in order is off by
   // sqrt(n) units of its terms.
-  double narrowest = narrow ? 0x1p-11 : 0x1p-24;
+  double coarsest = 0;
+  for (const Argument &argument : task.arguments)
+    if (argument.isBuffer && isFloat(argument.element))
+      coarsest = std::max(coarsest, unitRoundoff(argument.element));
   double moved = std::clamp(std::sqrt(double(task.work.accumulation)), 8.0,
-                            std::max(8.0, 0x1p-7 / narrowest));
+                            std::max(8.0, 0x1p-7 / coarsest));
   for (size_t i = far; i < sets.size(); ++i) {
     sets[i].mayOverflow = true;
     sets[i].conditioning = moved;

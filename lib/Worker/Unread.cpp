@@ -27,6 +27,8 @@ llvm::Expected<ReadWords> Evaluation::takeReads() {
   for (const TaskBuffer &buffer : buffers->buffers()) {
     if (buffer.written() || buffer.data != buffer.allocation)
       continue;
+    if (buffer.extent / 4 >= mostReadWords)
+      return ReadWords();
     llvm::BitVector &words = reads[buffer.index];
     words.resize((buffer.extent + 3) / 4);
     if (llvm::Error error = virtualDevice->forRead(
@@ -96,12 +98,11 @@ llvm::Expected<bool> Evaluation::validateUnread() {
   llvm::StringRef rule =
       "what the original reads and the candidate does not may hold anything";
   if (originalReads.empty() || candidateReads.empty()) {
-    addCheck(checkName, true, "-", rule,
-             "not run: it is not known of all blocks what they read");
+    addCheck(checkName, true, "-", "not run",
+             "it is not known of all blocks what they read");
     return true;
   }
   std::vector<Planted> planted;
-  uint64_t elements = 0;
   for (const TaskBuffer &buffer : buffers->buffers()) {
     llvm::BitVector words = originalReads[buffer.index];
     words.reset(candidateReads[buffer.index]);
@@ -114,7 +115,6 @@ llvm::Expected<bool> Evaluation::validateUnread() {
       if (words[first] && words[last])
         marked->set(i);
     }
-    elements += marked->count();
     planted.push_back({buffer.index, std::move(marked), 0});
   }
   if (planted.empty()) {
@@ -122,13 +122,22 @@ llvm::Expected<bool> Evaluation::validateUnread() {
              "the candidate reads all that the original reads");
     return true;
   }
-  auto goesOn = validateSets(checkName, inputs->unread(planted), {});
-  if (!goesOn || !*goesOn)
-    return goesOn;
-  result.evidence.checks.back().detail += llvm::formatv(
-      "; {0} elements that the original reads and the candidate does not",
-      elements);
-  return true;
+  std::vector<InputSet> sets = inputs->unread(planted);
+  if (sets.empty()) {
+    addCheck(checkName, true, "-", "not run",
+             "no other integers are known that may stand where the candidate "
+             "reads nothing");
+    return true;
+  }
+  uint64_t elements = 0;
+  for (const Planted &one : sets.front().planted)
+    elements += one.elements->count();
+  return validateSets(
+      checkName, sets, {},
+      llvm::formatv("{0} elements that the original reads and the candidate "
+                    "does not",
+                    elements)
+          .str());
 }
 
 } // namespace fsr

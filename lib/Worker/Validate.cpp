@@ -560,7 +560,8 @@ llvm::Expected<bool> Evaluation::compareOutputs(const InputSet &set,
 
 llvm::Expected<bool> Evaluation::validateSets(llvm::StringRef name,
                                               llvm::ArrayRef<InputSet> sets,
-                                              llvm::ArrayRef<RunOrder> again) {
+                                              llvm::ArrayRef<RunOrder> again,
+                                              llvm::StringRef remark) {
   if (sets.empty())
     return true;
   worstRatio = 0;
@@ -620,6 +621,8 @@ llvm::Expected<bool> Evaluation::validateSets(llvm::StringRef name,
     if (std::string missing = trueValues->missing(); !missing.empty())
       detail += "; " + missing;
   }
+  if (!remark.empty())
+    detail += ("; " + remark).str();
   addCheck(name, true, words, rule, detail);
   if (byTruth)
     result.evidence.checks.push_back(std::move(*byTruth));
@@ -771,11 +774,8 @@ llvm::Expected<bool> Evaluation::validateSpecial() {
     return validateSets("special-values", sets, {});
   if (task.work.movesOnly && task.work.finiteOnly == comparisonsDecide) {
     llvm::erase_if(sets, [](const InputSet &set) { return set.holdsNaN; });
-    auto goesOn = validateSets("special-values", sets, {});
-    if (goesOn && *goesOn)
-      result.evidence.checks.back().detail +=
-          "; no NaN: " + task.work.finiteOnly;
-    return goesOn;
+    return validateSets("special-values", sets, {},
+                        "no NaN: " + task.work.finiteOnly);
   }
   addCheck("special-values", true, "none with NaN or infinities",
            "where the original is NaN so is the candidate; the same infinities",

@@ -44,6 +44,8 @@ public:
   /// The launch itself was refused, or the scratch that it allocates in stream
   /// order: too many resources, an invalid value.
   bool isLaunchRefusal() const;
+  /// The image is none that the device takes.
+  bool isImageRefusal() const;
   /// The image has no kernel or variable of the name.
   bool isNotFound() const;
 

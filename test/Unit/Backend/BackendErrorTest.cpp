@@ -53,6 +53,18 @@ TEST(BackendError, RefusalsAreOfTheLaunchOnly) {
   EXPECT_FALSE(BackendError(1, "", ordered.str()).isLaunchRefusal());
 }
 
+TEST(BackendError, ImagesAreRefusedWhenTheyAreLoaded) {
+  for (int code : {200, 209, 218, 222}) {
+    BackendError error(code, "", "cuModuleLoadDataEx of a binary");
+    EXPECT_TRUE(error.isImageRefusal()) << code;
+    EXPECT_FALSE(BackendError(code, "", "cuMemAlloc").isImageRefusal());
+  }
+  for (int code : {46, 214, 400, 700})
+    EXPECT_FALSE(BackendError(code, "", "cuModuleLoadDataEx of a binary")
+                     .isImageRefusal())
+        << code;
+}
+
 TEST(BackendError, BrokenHardwareIsNoKernelsFault) {
   for (int code : {46, 214, 220, 226}) {
     BackendError error(code, "", "cuStreamSynchronize");

@@ -87,6 +87,21 @@ TEST(InputsTest, FactorsDifferInSign) {
   EXPECT_TRUE(fills("far below zero").empty());
 }
 
+TEST(InputsTest, LongSumsAreMovedByNoMoreThanTheirTypeBears) {
+  for (auto [element, units] :
+       {std::pair(ElementType::F32, 256.0), {ElementType::BF16, 8.0}}) {
+    KernelTask task = taskOf(element, 256);
+    task.work.accumulation = 65536;
+    bool any = false;
+    for (const InputSet &set : InputPlan(task, 1, "image").battery())
+      if (set.words == "small numbers") {
+        EXPECT_EQ(set.conditioning, units);
+        any = true;
+      }
+    EXPECT_TRUE(any);
+  }
+}
+
 TEST(InputsTest, UnreadElementsStandOut) {
   KernelTask task = taskOf(ElementType::F32, 256);
   auto marked = std::make_shared<llvm::BitVector>(4, true);

@@ -108,8 +108,10 @@ TEST_F(VirtualWorker, AcceptsWhatTheModelCallsFaster) {
   for (llvm::StringRef name :
        {"exact-inputs", "workload-inputs", "input-battery",
         "schedule-split-lanes", "schedule-random-warps", "virtual-device",
-        "proved-safe@shape"})
+        "proved-safe@shape", "unread-inputs"})
     EXPECT_TRUE(findCheck(*ran.result, name)->passed) << name.str();
+  EXPECT_EQ(findCheck(*ran.result, "unread-inputs")->detail,
+            "the candidate reads all that the original reads");
   EXPECT_EQ(ran.status, 0);
 }
 
