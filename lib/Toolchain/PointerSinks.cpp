@@ -22,11 +22,22 @@ void Analysis::compare(Function &in, StringRef opcode,
   if (!a.tells() && !b.tells())
     return;
   bool equality = opcode.contains(".eq") || opcode.contains(".ne");
-  if (a.isAddress() && b.isAddress() && a.kinds == b.kinds)
-    return;
+  if (a.isAddress() && b.isAddress()) {
+    // Whether one buffer lies a chosen distance behind another is what guard
+    // zones decide in a check.
+    if (a.buffers == b.buffers ||
+        (equality && llvm::has_single_bit(a.buffers) &&
+         llvm::has_single_bit(b.buffers)))
+      return;
+    return refuse("where two buffers lie decides what the code does (`" +
+                  opcode + "` compares " + called(a) + " with " + called(b) +
+                  "); say disjoint(…) in \"requires\" where they may not "
+                  "overlap, and compare indices where one of two is walked "
+                  "through");
+  }
   auto mayBeNull = [](const Value &v) {
-    return v.tells() && !v.has(Value::Bits | Value::Policy) &&
-           v.width <= farBits;
+    // In many steps an address may be moved by any number.
+    return v.tells() && !v.has(Value::Bits | Value::Policy) && v.width == 0;
   };
   if (equality && ((mayBeNull(a) && literal(operands[2]) == 0) ||
                    (mayBeNull(b) && literal(operands[1]) == 0)))
@@ -70,8 +81,8 @@ void Analysis::checkData(Function &in, StringRef opcode, Operand operand) {
     return refuse(called(get(in, operand)) + " is written as data (`" + opcode +
                   "`); where a buffer lies is no result");
   refuse(called(get(in, operand)) + " is used as data (`" + opcode +
-         "`); an address may be added to, kept whole, compared with another "
-         "buffer's and used to reach its buffer, and nothing else");
+         "`); an address may be added to, kept whole, compared within its "
+         "buffer and used to reach it, and nothing else");
 }
 
 /// Of an instruction that reaches no memory through a pointer. What only

@@ -70,9 +70,17 @@ const Neighbours tests[] = {
      decides, "if (x == nullptr) return; y[0] = x[0];"},
     {"ComparedWithAnArgument", "if ((long long)x == n) return; y[0] = x[0];",
      decides,
-     // Overlap, and the end of a range.
-     "if (x + n <= y || y + n <= x) for (const float *p = x; p != x + n; ++p)"
-     "  y[0] += *p;"},
+     // The end of a range, and whether both are one.
+     "if (x != y) for (const float *p = x; p < x + n; ++p) y[0] += *p;"},
+    {"DistanceCompared", "if (x + n + 16384 <= y) y[0] = x[0];",
+     "where two buffers lie decides what the code does",
+     "const float *p = n & 1 ? x : y, *end = p + n;"
+     "for (; p < end; ++p) y[0] += *p;"},
+    {"LowerOfTwo",
+     "const float *far = x + 16384, *low = far < y ? far : y;"
+     "if (low == y) y[0] = x[0];",
+     "where two buffers lie decides what the code does",
+     "y[0] = *(n & 1 ? x : y);"},
     {"WrittenOut", "((unsigned long long *)y)[0] = (unsigned long long)x;",
      data, "((unsigned long long *)y)[0] = (unsigned long long)x & 127;"},
     {"WrittenAsFloat", "y[0] = (float)(unsigned long long)x;", data,
