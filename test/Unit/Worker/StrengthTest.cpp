@@ -276,33 +276,7 @@ TEST_F(StrengthTest, WhatTheOriginalLeavesAloneMayStay) {
 TEST_F(StrengthTest, WhatTheOriginalLeavesAloneIsKnownOnTheVirtualDeviceToo) {
   trying.task.launch.block = {32, 1, 1};
   std::unique_ptr<Backend> backend = cantFail(openVirtualBackend());
-  Tested tested = test(*backend, R"(.version 8.0
-.target sm_80
-.address_size 64
-.visible .entry scale(.param .u64 xb, .param .u64 x, .param .u64 xo,
-  .param .u64 xs0, .param .u64 xs1, .param .u64 xt0, .param .u64 xt1,
-  .param .u64 yb, .param .u64 y, .param .u64 yo, .param .u64 ys0,
-  .param .u64 ys1, .param .u64 yt0, .param .u64 yt1) {
-  .reg .pred %p<2>;
-  .reg .b32 %r<4>;
-  .reg .f32 %f<3>;
-  .reg .b64 %rd<6>;
-  ld.param.u64 %rd1, [x];
-  ld.param.u64 %rd2, [y];
-  mov.u32 %r1, %tid.x;
-loop:
-  mul.wide.u32 %rd3, %r1, 4;
-  add.s64 %rd4, %rd1, %rd3;
-  add.s64 %rd5, %rd2, %rd3;
-  ld.global.f32 %f1, [%rd4];
-  add.f32 %f2, %f1, %f1;
-  st.global.f32 [%rd5], %f2;
-  add.u32 %r1, %r1, 32;
-  setp.lt.u32 %p1, %r1, 512;
-  @%p1 bra loop;
-  ret;
-}
-)");
+  Tested tested = test(*backend, scalePtx(testElements / 2));
   EXPECT_EQ(tested.error, "");
   EXPECT_EQ(tested.with(Outcome::Passed), Names());
   EXPECT_EQ(tested.outcome("half-done"), "same-function");

@@ -15,37 +15,6 @@
 namespace fsr {
 namespace {
 
-/// One block of 32 threads doubles everything; `inner` handles element %r2.
-std::string originalPtx() {
-  return R"(.version 8.0
-.target sm_80
-.address_size 64
-.visible .entry scale(.param .u64 xb, .param .u64 x, .param .u64 xo,
-  .param .u64 xs0, .param .u64 xs1, .param .u64 xt0, .param .u64 xt1,
-  .param .u64 yb, .param .u64 y, .param .u64 yo, .param .u64 ys0,
-  .param .u64 ys1, .param .u64 yt0, .param .u64 yt1) {
-  .reg .pred %p<2>;
-  .reg .b32 %r<4>;
-  .reg .f32 %f<3>;
-  .reg .b64 %rd<6>;
-  ld.param.u64 %rd1, [x];
-  ld.param.u64 %rd2, [y];
-  mov.u32 %r1, %tid.x;
-loop:
-  mul.wide.u32 %rd3, %r1, 4;
-  add.s64 %rd4, %rd1, %rd3;
-  add.s64 %rd5, %rd2, %rd3;
-  ld.global.f32 %f1, [%rd4];
-  add.f32 %f2, %f1, %f1;
-  st.global.f32 [%rd5], %f2;
-  add.u32 %r1, %r1, 32;
-  setp.lt.u32 %p1, %r1, 1024;
-  @%p1 bra loop;
-  ret;
-}
-)";
-}
-
 /// 8 blocks of 128 threads, each with one element; `body` goes from its
 /// addresses %rd4 and %rd5.
 std::string candidatePtx(llvm::StringRef body) {
@@ -84,7 +53,7 @@ protected:
     launch.shape.grid = {8, 1, 1};
     launch.shape.block = {128, 1, 1};
   }
-  Ran run(llvm::StringRef body, const std::string &original = originalPtx()) {
+  Ran run(llvm::StringRef body, const std::string &original = scalePtx()) {
     RunningWorker worker(*backend);
     Ran ran = trying.runImages(worker, original, candidatePtx(body));
     ran.status = worker.finish();
@@ -131,7 +100,7 @@ TEST_F(VirtualWorker, VariablesOfTheModuleMayNotChange) {
         "mov.u32 %r5, %tid.x;\n setp.eq.and.u32 %p2, %r5, 77, %p1;\n"
         "@%p2 st.global.u32 [state], 8;\n"}) {
     RunningWorker worker(*backend);
-    Ran ran = trying.runImages(worker, originalPtx(),
+    Ran ran = trying.runImages(worker, scalePtx(),
                                withVariables((right + change).str()));
     EXPECT_EQ(worker.finish(), 0);
     ASSERT_TRUE(ran.result) << ran.error;
@@ -146,7 +115,7 @@ TEST_F(VirtualWorker, VariablesOfTheModuleMayNotChange) {
 TEST_F(VirtualWorker, VariablesOfTheModuleMayBeRead) {
   RunningWorker worker(*backend);
   Ran ran = trying.runImages(
-      worker, originalPtx(),
+      worker, scalePtx(),
       withVariables((right + "ld.global.u32 %r5, [table];\n").str()));
   EXPECT_EQ(worker.finish(), 0);
   ASSERT_TRUE(ran.result) << ran.error;
@@ -250,13 +219,13 @@ TEST_F(VirtualWorker, TheFirstByteBehindABufferIsOutOfBounds) {
 
 /// Answers of an original are kept while one candidate is looked at.
 TEST_F(VirtualWorker, AnswersOfAnotherOriginalAreNotUsed) {
-  std::string other = originalPtx();
+  std::string other = scalePtx();
   llvm::StringRef sum = "add.f32 %f2, %f1, %f1";
   other.replace(other.find(sum.str()), sum.size(), "add.f32 %f2, %f1, 1.0");
   trying.options.measure = false;
   RunningWorker worker(*backend);
   for (unsigned turn = 0; turn < 2; ++turn)
-    for (const std::string &original : {originalPtx(), other}) {
+    for (const std::string &original : {scalePtx(), other}) {
       Ran ran = trying.runImages(worker, original, candidatePtx(right));
       ASSERT_TRUE(ran.result) << ran.error;
       EXPECT_EQ(
@@ -292,7 +261,7 @@ TEST_F(VirtualWorker, AnInstructionThatIsNotSupportedIsNamed) {
       << message.str();
 
   backend = cantFail(openVirtualBackend());
-  std::string original = originalPtx();
+  std::string original = scalePtx();
   original.insert(original.find("loop:"), wgmma.str());
   ran = run(right, original);
   EXPECT_FALSE(ran.result);
@@ -374,7 +343,7 @@ TEST_F(VirtualWorker, ATrapCrashes) {
 }
 
 TEST_F(VirtualWorker, ABrokenOriginalIsAnError) {
-  std::string original = originalPtx();
+  std::string original = scalePtx();
   size_t at = original.find("1024");
   original.replace(at, 4, "1056");
   Ran ran = run(right, original);

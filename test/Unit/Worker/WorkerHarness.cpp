@@ -121,6 +121,37 @@ Trying::Trying() {
   candidate.microseconds = 50;
 }
 
+std::string scalePtx(int64_t elements) {
+  std::string text = R"(.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry scale(.param .u64 xb, .param .u64 x, .param .u64 xo,
+  .param .u64 xs0, .param .u64 xs1, .param .u64 xt0, .param .u64 xt1,
+  .param .u64 yb, .param .u64 y, .param .u64 yo, .param .u64 ys0,
+  .param .u64 ys1, .param .u64 yt0, .param .u64 yt1) {
+  .reg .pred %p<2>;
+  .reg .b32 %r<4>;
+  .reg .f32 %f<3>;
+  .reg .b64 %rd<6>;
+  ld.param.u64 %rd1, [x];
+  ld.param.u64 %rd2, [y];
+  mov.u32 %r1, %tid.x;
+loop:
+  mul.wide.u32 %rd3, %r1, 4;
+  add.s64 %rd4, %rd1, %rd3;
+  add.s64 %rd5, %rd2, %rd3;
+  ld.global.f32 %f1, [%rd4];
+  add.f32 %f2, %f1, %f1;
+  st.global.f32 [%rd5], %f2;
+  add.u32 %r1, %r1, 32;
+  setp.lt.u32 %p1, %r1, ELEMENTS;
+  @%p1 bra loop;
+  ret;
+}
+)";
+  return text.replace(text.find("ELEMENTS"), 8, std::to_string(elements));
+}
+
 Ran Trying::runOnce(RunningWorker &worker) {
   backend.images["original image"] = {{task.reference.entry, original}};
   backend.images["candidate image"] = {{"fast", candidate}};

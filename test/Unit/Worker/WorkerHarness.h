@@ -74,6 +74,9 @@ struct Trying {
                 const std::string &candidateImage);
 };
 
+/// PTX of that original for devices that run some: one block of 32 threads
+/// doubles the first `elements`, a multiple of 32.
+std::string scalePtx(int64_t elements = testElements);
 Argument bufferArgument(llvm::StringRef name, ElementType element,
                         std::vector<int64_t> sizes, Access access);
 /// The check of that name; where there is none the test fails and gets an empty
