@@ -113,6 +113,8 @@ public:
   llvm::Expected<ShadowValue> readShadow(uint64_t address, Type type) override;
 
 private:
+  llvm::Expected<const Region *> allocation(uint64_t address,
+                                            uint64_t bytes) const;
   /// Other bytes than a shadow launch left stand there now.
   llvm::Error forgetting(llvm::Error error, uint64_t address, uint64_t bytes) {
     if (!error && shadow)
@@ -677,13 +679,23 @@ llvm::Error Gpu::forWritten(uint64_t address, uint64_t bytes, Visit visit) {
   return llvm::Error::success();
 }
 
-llvm::Error Gpu::forRead(uint64_t address, uint64_t bytes, Visit visit) {
+/// Mapped host memory is none.
+llvm::Expected<const Region *> Gpu::allocation(uint64_t address,
+                                               uint64_t bytes) const {
   const Region *region = memory.find(address);
   if (!region || region->address != address || bytes > region->bytes ||
-      !region->readers)
+      !region->readers || !region->sectors)
     return makeError(ErrorKind::BadInput,
                      "no allocation of " + llvm::Twine(bytes) + " bytes at 0x" +
                          llvm::utohexstr(address));
+  return region;
+}
+
+llvm::Error Gpu::forRead(uint64_t address, uint64_t bytes, Visit visit) {
+  auto found = allocation(address, bytes);
+  if (!found)
+    return found.takeError();
+  const Region *region = *found;
   if (!memory.knowsReads())
     return makeError(ErrorKind::Unsupported,
                      "too many launches to know what they read");
@@ -702,12 +714,10 @@ llvm::Error Gpu::forRead(uint64_t address, uint64_t bytes, Visit visit) {
 }
 
 llvm::Error Gpu::forTouched(uint64_t address, uint64_t bytes, Visit visit) {
-  const Region *region = memory.find(address);
-  if (!region || region->address != address || bytes > region->bytes ||
-      !region->sectors)
-    return makeError(ErrorKind::BadInput,
-                     "no allocation of " + llvm::Twine(bytes) + " bytes at 0x" +
-                         llvm::utohexstr(address));
+  auto found = allocation(address, bytes);
+  if (!found)
+    return found.takeError();
+  const Region *region = *found;
   constexpr uint64_t grain = 32;
   uint64_t count = (bytes + grain - 1) / grain;
   auto isTouched = [&](uint64_t at) {

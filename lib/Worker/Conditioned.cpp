@@ -71,12 +71,9 @@ Evaluation::compareConditioned(llvm::ArrayRef<const TaskBuffer *> beyond,
       if (turn && !one.difference)
         continue;
       const TaskBuffer &buffer = *one.buffer;
-      FsrCompare compare = buffers->comparison(buffer, one.out, one.original);
+      FsrCompare compare =
+          comparisonOn(buffer, set, poison, one.out, one.original);
       compare.mode = FsrBound;
-      std::optional<uint64_t> poisonBits = poisonOf(buffer, poison);
-      compare.hasPoison = poisonBits.has_value();
-      compare.poison = poisonBits.value_or(0);
-      compare.ceiling = ceilingOf(buffer, set);
       compare.factor = factorOf(buffer, set);
       compare.tiny = tinyOf(buffer, set);
       FsrCompare rowsOf = compare;

@@ -170,6 +170,10 @@ private:
   /// `candidateInStash`, in the stashes.
   llvm::Expected<bool> compareOutputs(const InputSet &set, Poison poison,
                                       bool candidateInStash);
+  /// Of two results on `set`; how is left to the caller.
+  FsrCompare comparisonOn(const TaskBuffer &buffer, const InputSet &set,
+                          Poison poison, DevicePointer out,
+                          DevicePointer original) const;
   llvm::Expected<bool> compareOne(const TaskBuffer &buffer, const InputSet &set,
                                   Poison poison, bool candidateInStash,
                                   std::vector<const TaskBuffer *> &beyond);

@@ -456,20 +456,28 @@ llvm::Expected<bool> Evaluation::mismatch(const TaskBuffer &buffer,
   return finish(Verdict::Mismatch, text);
 }
 
+FsrCompare Evaluation::comparisonOn(const TaskBuffer &buffer,
+                                    const InputSet &set, Poison poison,
+                                    DevicePointer out,
+                                    DevicePointer original) const {
+  FsrCompare compare = buffers->comparison(buffer, out, original);
+  std::optional<uint64_t> poisonBits = poisonOf(buffer, poison);
+  compare.hasPoison = poisonBits.has_value();
+  compare.poison = poisonBits.value_or(0);
+  compare.ceiling = ceilingOf(buffer, set);
+  return compare;
+}
+
 llvm::Expected<bool>
 Evaluation::compareOne(const TaskBuffer &buffer, const InputSet &set,
                        Poison poison, bool candidateInStash,
                        std::vector<const TaskBuffer *> &beyond) {
   DevicePointer out = candidateInStash ? buffer.stash : buffer.data;
   DevicePointer original = candidateInStash ? buffer.data : buffer.stash;
-  FsrCompare compare = buffers->comparison(buffer, out, original);
+  FsrCompare compare = comparisonOn(buffer, set, poison, out, original);
   if (!compare.count)
     return true;
   compare.mode = modeOf(buffer, set);
-  std::optional<uint64_t> poisonBits = poisonOf(buffer, poison);
-  compare.hasPoison = poisonBits.has_value();
-  compare.poison = poisonBits.value_or(0);
-  compare.ceiling = ceilingOf(buffer, set);
   if (compare.mode == FsrBound) {
     auto goesOn = compareTrue(buffer, set, out, original);
     if (!goesOn || !*goesOn)

@@ -184,7 +184,8 @@ TEST_F(DisassemblerTest, TheRealOne) {
   FSR_NEED_NVRTC();
   toolkit = llvm::cantFail(findToolkit());
   if (toolkit.disassembler.empty())
-    GTEST_SKIP() << "needs nvdisasm";
+    GTEST_SKIP() << "needs a CUDA toolkit with nvdisasm (package "
+                    "cuda-nvdisasm of NVIDIA's), or nvdisasm on PATH";
   CompileOutcome outcome =
       compile("extern \"C\" __global__ void k(float4 *x, float *y) {\n"
               "  float4 v = x[threadIdx.x];\n"

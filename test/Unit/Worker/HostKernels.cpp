@@ -32,14 +32,8 @@ Word fsrNanos() {
 }
 Word fsrClock() { return Word(hostClock->cycles); }
 Word fsrMultiprocessor() { return 0; }
-float fsrLog(float x) { return std::log(x); }
-double fsrLog(double x) { return std::log(x); }
-float fsrExp(float x) { return std::exp(x); }
-double fsrExp(double x) { return std::exp(x); }
-float fsrSqrt(float x) { return std::sqrt(x); }
-double fsrSqrt(double x) { return std::sqrt(x); }
-float fsrCosPi(float x) { return std::cos(float(M_PI) * x); }
-double fsrCosPi(double x) { return std::cos(M_PI * x); }
+
+#include "kernels/hostmath.inl"
 
 #include "kernels/helpers.inl"
 

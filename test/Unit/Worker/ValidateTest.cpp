@@ -378,34 +378,36 @@ TEST_F(ValidateTest, ReassociatedSumIsRight) {
                   .contains("elements differ in bits"));
 }
 
+/// (x - mean) / sqrt(variance + tiny): on equal numbers all is rounding.
+/// `moved`: an error of one unit in the mean, as another order would give.
+int normalise(float *x, float *y, int64_t rows, bool moved) {
+  for (int64_t r = 0; r < rows; ++r) {
+    float *in = x + r * testColumns;
+    float mean = 0, square = 0;
+    for (int64_t c = 0; c < testColumns; ++c)
+      mean += in[c] / 3.0f;
+    mean = mean / testColumns * 3.0f;
+    if (moved && mean != 0 && std::isfinite(mean))
+      mean = std::nextafter(mean, 1e30f);
+    for (int64_t c = 0; c < testColumns; ++c)
+      square += (in[c] - mean) * (in[c] - mean);
+    for (int64_t c = 0; c < testColumns; ++c)
+      y[r * testColumns + c] =
+          (in[c] - mean) / std::sqrt(square / testColumns + 1e-10f);
+  }
+  return 0;
+}
+
 TEST_F(ValidateTest, IllConditionedInputsAreAllowedTheirNoise) {
-  // (x - mean) / sqrt(variance + tiny): on equal numbers all is rounding.
   trying.task.work.exactOnIntegers = false;
   trying.task.work.accumulation = testColumns;
-  auto normalise = [](float *x, float *y, bool reciprocal) {
-    for (int64_t r = 0; r < testRows; ++r) {
-      float *in = x + r * testColumns;
-      float mean = 0, square = 0;
-      for (int64_t c = 0; c < testColumns; ++c)
-        mean += in[c] / 3.0f;
-      mean =
-          reciprocal ? mean * (3.0f / testColumns) : mean / testColumns * 3.0f;
-      // An error of one unit in the mean, as another order would give.
-      if (reciprocal && mean != 0 && std::isfinite(mean))
-        mean = std::nextafter(mean, 1e30f);
-      for (int64_t c = 0; c < testColumns; ++c)
-        square += (in[c] - mean) * (in[c] - mean);
-      for (int64_t c = 0; c < testColumns; ++c)
-        y[r * testColumns + c] =
-            (in[c] - mean) / std::sqrt(square / testColumns + 1e-10f);
-    }
-    return 0;
-  };
   trying.original.body = [=](Params params) {
-    return normalise(pointerOf(params, 1), pointerOf(params, 8), false);
+    return normalise(pointerOf(params, 1), pointerOf(params, 8), testRows,
+                     false);
   };
   trying.candidate.body = [=](Params params) {
-    return normalise(pointerOf(params, 0), pointerOf(params, 1), true);
+    return normalise(pointerOf(params, 0), pointerOf(params, 1), testRows,
+                     true);
   };
   expect(Verdict::Undecided, "");
   EXPECT_TRUE(llvm::StringRef(findCheck(last, "input-battery")->detail)
@@ -459,22 +461,6 @@ TEST_F(ValidateTest, OutputsMayBeIllConditionedOneAfterTheOther) {
       bufferArgument("m", ElementType::F32, {1, testColumns}, Access::Write));
   trying.task.workload[0].fills = {*FillRecipe::parse("equal(0.7)"), {}, {}};
   trying.plan.launches[0].args = {"x", "y", "m"};
-  auto normalise = [](float *x, float *y, int64_t rows, bool moved) {
-    for (int64_t r = 0; r < rows; ++r) {
-      float *in = x + r * testColumns;
-      float mean = 0, square = 0;
-      for (int64_t c = 0; c < testColumns; ++c)
-        mean += in[c] / 3.0f;
-      mean = mean / testColumns * 3.0f;
-      if (moved && mean != 0 && std::isfinite(mean))
-        mean = std::nextafter(mean, 1e30f);
-      for (int64_t c = 0; c < testColumns; ++c)
-        square += (in[c] - mean) * (in[c] - mean);
-      for (int64_t c = 0; c < testColumns; ++c)
-        y[r * testColumns + c] =
-            (in[c] - mean) / std::sqrt(square / testColumns + 1e-10f);
-    }
-  };
   trying.original.body = [=](Params params) {
     normalise(pointerOf(params, 1), pointerOf(params, 8), testRows, false);
     normalise(pointerOf(params, 1), pointerOf(params, 15), 1, false);
