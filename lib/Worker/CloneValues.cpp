@@ -381,12 +381,10 @@ llvm::Expected<bool> Evaluation::compareClone(const TaskBuffer &buffer,
                                               DevicePointer original,
                                               const CloneAnswer &answer) {
   const FsrJudgement &found = answer.judgement;
-  // What is far off is told as that.
-  if (answer.candidateRms < 0x1p-5) {
-    auto hasAll = checkLost(buffer, set, found.lost, found.compared);
-    if (!hasAll || !*hasAll)
-      return hasAll;
-  }
+  auto hasAll =
+      checkLost(buffer, set, found.lost, found.compared, answer.candidateRms);
+  if (!hasAll || !*hasAll)
+    return hasAll;
   if (!answer.isMany)
     return voteNarrow(buffer, set, out, original, answer.candidateRms,
                       answer.originalRms);
@@ -427,9 +425,10 @@ Evaluation::voteNarrow(const TaskBuffer &buffer, const InputSet &set,
 
 llvm::Expected<bool> Evaluation::checkLost(const TaskBuffer &buffer,
                                            const InputSet &set, uint64_t lost,
-                                           uint64_t compared) {
+                                           uint64_t compared,
+                                           double candidateRms) {
   constexpr uint64_t fewest = 16, share = 16;
-  if (lost < fewest || lost * share < compared)
+  if (lost < fewest || lost * share < compared || !isNear(candidateRms))
     return true;
   std::string text = llvm::formatv(
       "buffer {0} lacks small results: on {1} inputs {2} of {3} elements are "

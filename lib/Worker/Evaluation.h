@@ -231,7 +231,8 @@ private:
   /// Of elements that were compared, those that the original has and the
   /// candidate lost.
   llvm::Expected<bool> checkLost(const TaskBuffer &buffer, const InputSet &set,
-                                 uint64_t lost, uint64_t compared);
+                                 uint64_t lost, uint64_t compared,
+                                 double candidateRms);
   llvm::Expected<bool> compareTrue(const TaskBuffer &buffer,
                                    const InputSet &set, DevicePointer out,
                                    DevicePointer original);

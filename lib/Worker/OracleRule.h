@@ -17,6 +17,10 @@
 
 namespace fsr {
 
+/// What a narrower type gives, or one without small terms, is near by its RMS
+/// error; what is further off is told as that.
+inline bool isNear(double candidateRms) { return candidateRms < 0x1p-5; }
+
 /// The element that a message names.
 struct WorstElement {
   uint64_t index = 0; ///< In logical order.

@@ -316,17 +316,12 @@ llvm::Expected<bool> Evaluation::compareTrue(const TaskBuffer &buffer,
       return goesOn;
   }
   const TruthAnswer &answer = (*known)->answer;
-  // What is far off is told as that.
-  constexpr double nearest = 0x1p-5;
-  if (answer.candidateRms < nearest) {
-    auto hasAll = checkLost(buffer, set, answer.lost, answer.compared);
-    if (!hasAll || !*hasAll)
-      return hasAll;
-  }
-  if (!(*known)->decides)
-    return true;
+  auto hasAll =
+      checkLost(buffer, set, answer.lost, answer.compared, answer.candidateRms);
+  if (!hasAll || !*hasAll || !(*known)->decides)
+    return hasAll;
   // What a narrower type gives is near, and off everywhere.
-  if (answer.isNarrower() && answer.isSpread && answer.candidateRms < nearest) {
+  if (answer.isNarrower() && answer.isSpread && isNear(answer.candidateRms)) {
     return refuseNarrow(buffer, set, out, original, answer.candidateRms,
                         answer.originalRms);
   }
