@@ -9,14 +9,13 @@
 
 #include "fsr/Support/Hash.h"
 
+#include "llvm/Support/ErrorHandling.h"
+
 #include <algorithm>
 
 namespace fsr::study {
 
 namespace {
-
-/// Beyond, a copy begins again: larger than L2 of any GPU, and filled fast.
-constexpr int64_t mostBlocksOf16 = 4 << 20;
 
 /// %one is 1 and %nil is 0: the grid is flat.
 constexpr const char *head = R"(.version 6.3
@@ -80,6 +79,10 @@ done:
 }
 )";
 
+constexpr const char *emptyBody = R"(  ret;
+}
+)";
+
 void replaceIn(std::string &text, llvm::StringRef from, llvm::StringRef to) {
   size_t at = text.find(from.str());
   if (at != std::string::npos)
@@ -89,22 +92,32 @@ void replaceIn(std::string &text, llvm::StringRef from, llvm::StringRef to) {
 } // namespace
 
 llvm::StringRef nameOf(Kind kind) {
-  return kind == Kind::Compute ? "compute" : "memory";
+  switch (kind) {
+  case Kind::Compute:
+    return "compute";
+  case Kind::Memory:
+    return "memory";
+  case Kind::Empty:
+    return "empty";
+  }
+  llvm_unreachable("a kind of kernel without a name");
 }
 
 int64_t Kernel::blocks() const {
-  return multiprocessors * (kind == Kind::Compute ? 4 : 8);
+  return multiprocessors * (kind == Kind::Memory ? 8 : 4);
 }
 
 int64_t Kernel::elements() const {
-  if (kind == Kind::Compute)
+  if (kind != Kind::Memory)
     return blocks() * threadsPerBlock;
-  return 4 * std::clamp<int64_t>(sizedFor, 1, mostBlocksOf16);
+  return 4 * std::clamp<int64_t>(sizedFor, 1, mostBlocks);
 }
 
 std::string Kernel::ptx() const {
   std::string text = head;
-  text += kind == Kind::Compute ? computeBody : memoryBody;
+  text += kind == Kind::Compute  ? computeBody
+          : kind == Kind::Memory ? memoryBody
+                                 : emptyBody;
   replaceIn(text, "PARAMETERS",
             inPlace ? ".param .u64 px" : ".param .u64 px, .param .u64 py");
   replaceIn(text, "LOADY",

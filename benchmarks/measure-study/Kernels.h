@@ -19,6 +19,7 @@ namespace fsr::study {
 enum class Kind {
   Compute, ///< A chain of fused multiply-adds in every thread.
   Memory,  ///< Copies blocks of 16 bytes, round and round.
+  Empty,   ///< Returns at once: what a harness adds to every time.
 };
 llvm::StringRef nameOf(Kind kind);
 
@@ -31,6 +32,9 @@ struct Kernel {
   /// The first number of iterations, which gives the buffers their size:
   /// slowed kernels have the buffers of the one that they are held against.
   int64_t sizedFor = 1;
+  /// A memory kernel that copies more blocks of 16 bytes begins again at the
+  /// first. The default is larger than L2 of any GPU, and filled fast.
+  int64_t mostBlocks = 4 << 20;
 
   int64_t blocks() const;
   /// 32-bit elements of a buffer.

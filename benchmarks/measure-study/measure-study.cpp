@@ -21,6 +21,7 @@
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 #include <chrono>
 #include <cmath>
@@ -32,6 +33,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// Of a kernel that other harnesses time too. No block is copied twice: what L2
+/// still has of the first pass is another matter in every harness.
+constexpr int64_t mostPeerBlocks = int64_t(1) << 28;
+
 constexpr const char *usage =
     R"(usage: measure-study [OPTION]...
   --device=DEVICE   as in device=; default auto. On a virtual device the kernels
@@ -41,11 +46,13 @@ constexpr const char *usage =
   --only=WORD       long: from 50 us; short: below; default all
   --out=FILE        a line an evaluation; default measure-study.tsv
   --samples=FILE    all pairs as JSON lines
-  --peers=FILE      the times, for peers.py, and nothing else
+  --peers=FILE      writes kernels for peers.py to time, and nothing else
+  --time=FILE       times the kernels of such a file once, and prints a JSON line
 )";
 
 struct Options {
-  std::string device = "auto", out = "measure-study.tsv", samples, peers, only;
+  std::string device = "auto", out = "measure-study.tsv", samples, peers, time,
+              only;
   double minutes = 6;
   unsigned runs = 100;
 };
@@ -55,6 +62,7 @@ public:
   Study(Peer &peer, const Options &options) : peer(peer), options(options) {}
   llvm::Error run();
   llvm::Error check();
+  llvm::Error timePeers();
 
 private:
   llvm::Expected<EvaluateResult> race(const Kernel &original,
@@ -103,6 +111,8 @@ llvm::Expected<Kernel> Study::fit(Kind kind, double targetUs, bool inPlace) {
   kernel.kind = kind;
   kernel.inPlace = inPlace;
   kernel.multiprocessors = peer.device().multiprocessors;
+  if (!options.peers.empty())
+    kernel.mostBlocks = mostPeerBlocks;
   auto set = [&](double iterations) {
     kernel.iterations = kernel.sizedFor =
         std::llround(std::clamp(iterations, 64.0, 4e9));
@@ -269,42 +279,27 @@ llvm::Error Study::confirmations() {
 
 llvm::Error Study::writePeers() {
   llvm::json::Array kernels;
-  for (const Cell &cell : cells) {
-    if (cell.slower > 0 || cell.inPlace)
-      continue;
-    std::vector<double> times;
-    double noise = 0;
-    int64_t batch = 1;
-    for (unsigned i = 0; i < 4; ++i) {
-      auto result = race(cell.original, cell.candidate, 64);
-      if (!result)
-        return result.takeError();
-      if (!result->measurement)
-        continue;
-      const Measurement &m = *result->measurement;
-      times.insert(times.end(), m.originalUs.begin(), m.originalUs.end());
-      times.insert(times.end(), m.candidateUs.begin(), m.candidateUs.end());
-      noise = std::max(noise, m.noiseFloor);
-      batch = m.batch;
-    }
-    if (times.empty())
-      continue;
-    std::vector<double> ones(times.size(), 1);
-    RatioInterval interval = pairedRatio(times, ones);
-    kernels.push_back(
-        llvm::json::Object{{"name", cell.name()},
-                           {"us", interval.ratio},
-                           {"low", interval.low * (1 - noise)},
-                           {"high", interval.high * (1 + noise)},
-                           {"samples", int64_t(times.size())},
-                           {"batch", batch},
-                           {"entry", "k"},
-                           {"grid", cell.original.blocks()},
-                           {"block", threadsPerBlock},
-                           {"buffers", 2},
-                           {"bytes", cell.original.elements() * 4},
-                           {"ptx", cell.original.ptx()}});
-  }
+  auto add = [&](llvm::StringRef name, const Kernel &kernel) {
+    kernels.push_back(llvm::json::Object{{"name", name.str()},
+                                         {"kind", study::nameOf(kernel.kind)},
+                                         {"iterations", kernel.iterations},
+                                         {"sized_for", kernel.sizedFor},
+                                         {"entry", "k"},
+                                         {"grid", kernel.blocks()},
+                                         {"block", threadsPerBlock},
+                                         {"buffers", kernel.inPlace ? 1 : 2},
+                                         {"bytes", kernel.elements() * 4},
+                                         {"ptx", kernel.ptx()}});
+  };
+  // In place, so that it is launched singly here as well.
+  Kernel empty;
+  empty.kind = Kind::Empty;
+  empty.inPlace = true;
+  empty.multiprocessors = peer.device().multiprocessors;
+  add(study::nameOf(empty.kind), empty);
+  for (const Cell &cell : cells)
+    if (cell.slower == 0 && !cell.inPlace)
+      add(cell.name(), cell.original);
   std::error_code code;
   llvm::raw_fd_ostream file(options.peers, code);
   if (code)
@@ -314,6 +309,64 @@ llvm::Error Study::writePeers() {
                                        {"device", peer.device().name},
                                        {"l2_bytes", peer.device().l2Bytes},
                                        {"kernels", std::move(kernels)}}));
+  return llvm::Error::success();
+}
+
+/// Times what writePeers() wrote: an object with times in us by name, and one
+/// with the number of launches in a sample.
+llvm::Error Study::timePeers() {
+  auto text = llvm::MemoryBuffer::getFile(options.time);
+  if (!text)
+    return makeError(ErrorKind::BadInput, "cannot read " + options.time + ": " +
+                                              text.getError().message());
+  auto json = llvm::json::parse((*text)->getBuffer());
+  if (!json)
+    return addContext(json.takeError(), options.time);
+  const llvm::json::Object *file = json->getAsObject();
+  const llvm::json::Array *kernels = file ? file->getArray("kernels") : nullptr;
+  if (!kernels)
+    return makeError(ErrorKind::BadInput,
+                     options.time + ": no kernels, as --peers writes them");
+  llvm::json::Object times, batches;
+  for (const llvm::json::Value &each : *kernels) {
+    const llvm::json::Object *entry = each.getAsObject();
+    auto name = entry ? entry->getString("name") : std::nullopt;
+    auto kind = entry ? entry->getString("kind") : std::nullopt;
+    auto iterations = entry ? entry->getInteger("iterations") : std::nullopt;
+    auto sizedFor = entry ? entry->getInteger("sized_for") : std::nullopt;
+    auto buffers = entry ? entry->getInteger("buffers") : std::nullopt;
+    if (!name || !kind || !iterations || !sizedFor || !buffers)
+      return makeError(ErrorKind::BadInput,
+                       options.time + ": a kernel wants name, kind, "
+                                      "iterations, sized_for and buffers");
+    Kernel kernel;
+    for (Kind one : {Kind::Compute, Kind::Memory, Kind::Empty})
+      if (study::nameOf(one) == *kind)
+        kernel.kind = one;
+    kernel.inPlace = *buffers == 1;
+    kernel.iterations = *iterations;
+    kernel.sizedFor = *sizedFor;
+    kernel.mostBlocks = mostPeerBlocks;
+    kernel.multiprocessors = peer.device().multiprocessors;
+    if (entry->getString("ptx") != llvm::StringRef(kernel.ptx()))
+      return makeError(ErrorKind::BadInput,
+                       options.time + ": " + *name +
+                           " is of another GPU or another version");
+    auto result = race(kernel, kernel, 64);
+    if (!result)
+      return result.takeError();
+    if (!result->measurement || result->measurement->originalUs.empty())
+      return makeError(ErrorKind::Unavailable,
+                       *name + " cannot be timed: " + result->message);
+    const Measurement &m = *result->measurement;
+    std::vector<double> all = m.originalUs;
+    all.insert(all.end(), m.candidateUs.begin(), m.candidateUs.end());
+    times[*name] = median(all);
+    batches[*name] = m.batch;
+  }
+  llvm::outs() << llvm::json::Value(llvm::json::Object{
+                      {"us", std::move(times)}, {"batch", std::move(batches)}})
+               << '\n';
   return llvm::Error::success();
 }
 
@@ -415,6 +468,8 @@ int main(int argc, char **argv) {
       options.samples = word.str();
     else if (word.consume_front("--peers="))
       options.peers = word.str();
+    else if (word.consume_front("--time="))
+      options.time = word.str();
     else
       bad = true;
     if (word == "--help") {
@@ -429,6 +484,8 @@ int main(int argc, char **argv) {
   auto backend = check(openBackend(options.device));
   auto peer = check(Peer::start(*backend));
   Study study(*peer, options);
-  check(backend->virtualDevice() ? study.check() : study.run());
+  check(backend->virtualDevice() ? study.check()
+        : options.time.empty()   ? study.run()
+                                 : study.timePeers());
   return 0;
 }

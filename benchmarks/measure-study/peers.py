@@ -1,25 +1,43 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Times the kernels of `measure-study --peers=FILE` with other harnesses.
+"""Times the kernels of `measure-study --peers=FILE` with three harnesses.
 
-Usage: peers.py FILE. Wants torch and triton on the host of the GPU. The PTX is
-loaded through the CUDA driver by ctypes, in torch's context, so that every
-harness times the same code on the same kind of input. Three of them:
+Usage: peers.py [--processes=N] MEASURE-STUDY FILE
 
+  fsr        MEASURE-STUDY --time=FILE
   do_bench   triton.testing.do_bench, median of about 100 ms
   nvbench    as NVBench does it: the stream is held while the host queues, L2 is
              overwritten, an event on either side, 200 samples; the median
-  fsr        what the file says, with its interval
 
-Two times agree where the other one lies in the interval, or no further from it
-than events resolve (0.5 us). Kernels below 20 us are timed in batches here and
-singly there, and are shown without a verdict.
+Each harness runs in N (7) fresh processes, which take turns, since from one process
+to the next a kernel's time moves by more than its median is known within one. What
+is stated of fsr is its median over the processes, and the interval in which a
+further process is expected (95 %, by Student's t). Another harness agrees where its
+own median over its processes lies in that, or no further off than events resolve
+(0.5 us).
+
+What a harness adds to every time is told by an empty kernel, which each of them
+launches singly; the second table has the times less that. Kernels below 20 us are
+timed in batches by fsr and singly by the others: shown, without a verdict.
+
+Wants torch and triton on the host of the GPU. The PTX is loaded through the CUDA
+driver by ctypes, in torch's context, so that all time the same code.
 """
 
 import ctypes
 import json
+import math
 import statistics
+import subprocess
 import sys
+
+RESOLUTION_US = 0.5  # Of events, by NVIDIA's documentation of cudaEventElapsedTime.
+SHORTEST_US = 20
+# Two-sided 95 % quantiles of Student's t by degrees of freedom.
+STUDENT = {
+    2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306,
+    9: 2.262, 10: 2.228, 11: 2.201, 14: 2.145, 19: 2.093,
+}  # fmt: skip
 
 
 def driver():
@@ -88,29 +106,18 @@ def held(torch, launch, l2_bytes, samples=200):
     return statistics.median(times)
 
 
-def main():
-    if {"-h", "--help"} & set(sys.argv[1:]):
-        print(__doc__.strip())
-        return 0
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    try:
-        import torch
-        from triton.testing import do_bench
-    except ImportError as missing:
-        sys.exit(f"peers.py: {missing}; torch and triton are wanted")
-    with open(sys.argv[1]) as file:
+def others(path):
+    """Prints what one process of the other two harnesses finds, in us by name."""
+    import torch
+    from triton.testing import do_bench
+
+    with open(path) as file:
         study = json.load(file)
     torch.zeros(1, device="cuda")  # Makes the context.
     torch.cuda.synchronize()
     call = driver()
     call("cuInit", 0)
-    print(f"{study['device']}; torch on {torch.cuda.get_device_name()}")
-    print(
-        f"{'kernel':<20} {'fsr us':>9} {'interval':>21} {'do_bench':>10}"
-        f" {'nvbench':>10}"
-    )
-    apart = compared = 0
+    found = {"do_bench": {}, "nvbench": {}}
     for kernel in study["kernels"]:
         buffers = [
             torch.randint(
@@ -123,28 +130,110 @@ def main():
         for _ in range(3):
             launch()
         torch.cuda.synchronize()
-        others = [
-            1000 * do_bench(launch, warmup=50, rep=100, return_mode="median"),
-            held(torch, launch, study["l2_bytes"]),
-        ]
-        cells = []
-        for other in others:
-            mark = ""
-            if kernel["us"] >= 20 and kernel["batch"] == 1:
-                compared += 1
-                if not kernel["low"] - 0.5 <= other <= kernel["high"] + 0.5:
-                    apart += 1
-                    mark = "!"
-            cells.append(f"{other:9.2f}{mark or ' '}")
-        print(
-            f"{kernel['name']:<20} {kernel['us']:9.2f}"
-            f" [{kernel['low']:9.2f},{kernel['high']:9.2f}]"
-            f" {cells[0]} {cells[1]}"
+        name = kernel["name"]
+        found["do_bench"][name] = 1000 * do_bench(
+            launch, warmup=50, rep=100, return_mode="median"
         )
+        found["nvbench"][name] = held(torch, launch, study["l2_bytes"])
         torch.cuda.synchronize()
         call("cuModuleUnload", module)
         del buffers, launch
-    print(f"{compared - apart} of {compared} times agree; ! stands by those that do not")
+        torch.cuda.empty_cache()
+    print(json.dumps(found))
+
+
+def interval(values):
+    """Median, and half the width of the interval for a further value."""
+    n = len(values)
+    quantile = STUDENT[max(d for d in STUDENT if d <= n - 1)]
+    return (
+        statistics.median(values),
+        quantile * statistics.stdev(values) * math.sqrt(1 + 1 / n),
+    )
+
+
+def table(title, names, times, batch, less):
+    print(f"\n{title}")
+    print(
+        f"{'kernel':<16} {'fsr us':>9} {'interval':>21} {'do_bench':>18}"
+        f" {'nvbench':>18}"
+    )
+    agree = compared = 0
+    for name in names:
+        centre, half = interval(times["fsr"][name])
+        # Kernels are fitted to within a twentieth.
+        judged = batch[name] == 1 and centre >= 0.9 * SHORTEST_US
+        centre -= less["fsr"]
+        cells = []
+        for harness in ("do_bench", "nvbench"):
+            other = statistics.median(times[harness][name]) - less[harness]
+            mark = " "
+            if judged:
+                compared += 1
+                good = abs(other - centre) <= half + RESOLUTION_US
+                agree += good
+                mark = " " if good else "!"
+            share = 100 * (other / centre - 1) if centre > 0 else math.inf
+            cells.append(f"{other:9.2f} {share:+6.2f}%{mark}")
+        print(
+            f"{name:<16} {centre:9.2f} [{centre - half:9.2f},{centre + half:9.2f}]"
+            f" {cells[0]} {cells[1]}"
+        )
+    print(f"{agree} of {compared} times agree; ! stands by those that do not")
+
+
+def run(command):
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        sys.exit(f"peers.py: {command[0]} ended with {done.returncode}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def main():
+    words = sys.argv[1:]
+    if {"-h", "--help"} & set(words):
+        print(__doc__.strip())
+        return 0
+    if words[:1] == ["--others"] and len(words) == 2:  # What it starts itself.
+        return others(words[1])
+    processes = 7
+    if words and words[0].startswith("--processes="):
+        text = words.pop(0).split("=", 1)[1]
+        if not text.isdigit() or int(text) < 3:
+            sys.exit(f"peers.py: --processes wants a number from 3 on, not {text}")
+        processes = int(text)
+    if len(words) != 2:
+        sys.exit(__doc__)
+    program, path = words
+    try:
+        import torch  # noqa: F401
+        import triton  # noqa: F401
+    except ImportError as missing:
+        sys.exit(f"peers.py: {missing}; torch and triton are wanted")
+    with open(path) as file:
+        study = json.load(file)
+    names = [kernel["name"] for kernel in study["kernels"]]
+    times = {h: {n: [] for n in names} for h in ("fsr", "do_bench", "nvbench")}
+    batch = {}
+    for _ in range(processes):
+        own = run([program, "--device=cuda", f"--time={path}"])
+        found = run([sys.executable, __file__, "--others", path])
+        found["fsr"] = own["us"]
+        batch = own["batch"]
+        for harness, by_name in found.items():
+            for name, value in by_name.items():
+                times[harness][name].append(value)
+    print(f"{study['device']}; {processes} processes of each harness")
+    nothing = dict.fromkeys(times, 0.0)
+    table("as measured", names, times, batch, nothing)
+    empty = {h: statistics.median(times[h]["empty"]) for h in times}
+    said = ", ".join(f"{h} {empty[h]:.2f} us" for h in times)
+    table(f"less what an empty kernel takes: {said}", names[1:], times, batch, empty)
+    print("\nus of each process")
+    for name in names:
+        for harness in times:
+            values = " ".join(f"{value:.2f}" for value in times[harness][name])
+            print(f"{name:<16} {harness:<9} {values}")
 
 
 if __name__ == "__main__":
