@@ -106,7 +106,7 @@ def held(torch, launch, l2_bytes, samples=200):
     return statistics.median(times)
 
 
-def others(path):
+def time_others(path):
     """Prints what one process of the other two harnesses finds, in us by name."""
     import torch
     from triton.testing import do_bench
@@ -183,10 +183,17 @@ def table(title, names, times, batch, less):
 
 
 def run(command):
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    """What a program prints on its last line, as JSON."""
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    except OSError as error:
+        sys.exit(f"peers.py: cannot start {command[0]}: {error.strerror}")
     if done.returncode:
-        sys.exit(f"peers.py: {command[0]} ended with {done.returncode}")
-    return json.loads(done.stdout.splitlines()[-1])
+        sys.exit(f"peers.py: {' '.join(command)} ended with {done.returncode}")
+    try:
+        return json.loads(done.stdout.splitlines()[-1])
+    except (IndexError, ValueError):
+        sys.exit(f"peers.py: {' '.join(command)} printed no JSON")
 
 
 def main():
@@ -195,7 +202,7 @@ def main():
         print(__doc__.strip())
         return 0
     if words[:1] == ["--others"] and len(words) == 2:  # What it starts itself.
-        return others(words[1])
+        return time_others(words[1])
     processes = 7
     if words and words[0].startswith("--processes="):
         text = words.pop(0).split("=", 1)[1]
@@ -210,9 +217,16 @@ def main():
         import triton  # noqa: F401
     except ImportError as missing:
         sys.exit(f"peers.py: {missing}; torch and triton are wanted")
-    with open(path) as file:
-        study = json.load(file)
-    names = [kernel["name"] for kernel in study["kernels"]]
+    try:
+        with open(path) as file:
+            study = json.load(file)
+        names = [kernel["name"] for kernel in study["kernels"]]
+    except OSError as error:
+        sys.exit(f"peers.py: cannot read {path}: {error.strerror}")
+    except (ValueError, KeyError, TypeError):
+        names = []
+    if "empty" not in names:
+        sys.exit(f"peers.py: {path} is not what measure-study --peers writes")
     times = {h: {n: [] for n in names} for h in ("fsr", "do_bench", "nvbench")}
     batch = {}
     for _ in range(processes):
@@ -228,7 +242,8 @@ def main():
     table("as measured", names, times, batch, nothing)
     empty = {h: statistics.median(times[h]["empty"]) for h in times}
     said = ", ".join(f"{h} {empty[h]:.2f} us" for h in times)
-    table(f"less what an empty kernel takes: {said}", names[1:], times, batch, empty)
+    others = [name for name in names if name != "empty"]
+    table(f"less what an empty kernel takes: {said}", others, times, batch, empty)
     print("\nus of each process")
     for name in names:
         for harness in times:

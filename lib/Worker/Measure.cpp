@@ -12,6 +12,7 @@
 #include "fsr/Core/Statistics.h"
 #include "fsr/Support/Error.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <algorithm>
@@ -147,26 +148,28 @@ llvm::Expected<bool> Evaluation::checkPhysics() {
   if (device.peakFlopsPerSecond() > 0)
     byFlops = task.work.flops / (units * device.peakFlopsPerSecond()) * 1e6;
   double longest = 1.02 * measurement.originalMedianUs;
-  std::string unbounded;
+  llvm::SmallVector<std::string> details;
   for (auto [bound, name] :
        {std::pair(&byBytes, "memory"), {&byFlops, "arithmetic units"}})
     if (*bound > longest) {
-      unbounded +=
-          llvm::formatv("; no bound by its {0}: the original is faster "
-                        "than its estimated work",
-                        name);
+      details.push_back(llvm::formatv("no bound by its {0}: the original is "
+                                      "faster than its estimated work",
+                                      name));
       *bound = 0;
     }
   double least = std::max(byBytes, byFlops);
-  if (least <= 0 && unbounded.empty())
+  if (least <= 0 && details.empty())
     return true;
   double share = least / measurement.candidateMedianUs;
   bool passed = share <= 1.02; // Events resolve no better.
-  std::string detail = llvm::formatv(
-      "candidate {0:f2} us, the device needs {1:f2} us by its {2}",
-      measurement.candidateMedianUs, least,
-      byBytes >= byFlops ? "memory" : "arithmetic units");
-  detail += unbounded;
+  if (least > 0)
+    details.insert(
+        details.begin(),
+        llvm::formatv("candidate {0:f2} us, the device needs {1:f2} us by its "
+                      "{2}",
+                      measurement.candidateMedianUs, least,
+                      byBytes >= byFlops ? "memory" : "arithmetic units"));
+  std::string detail = llvm::join(details, "; ");
   addCheck("physical-bound", passed, "the workload's own",
            "not faster than the theoretical peaks", detail);
   if (!passed)
